@@ -102,6 +102,21 @@ fn set_members(object: &mut Map, rows: Defaults) {
     }
 }
 
+/// The most members that are inserted one by one.
+const INSERTED_MAX: usize = 16;
+
+/// Adds the members of a map that another one lacks; `null` counts as absent.
+pub(crate) fn add_absent(to: &mut Map, from: &Map) {
+    let absent = from.iter().filter(|(member, _)| !is_set(to, member));
+    let absent: Vec<_> = absent.map(|(member, value)| (member.clone(), value.clone())).collect();
+    if absent.len() <= INSERTED_MAX {
+        absent.into_iter().for_each(|(member, value)| _ = to.insert(member, value));
+    } else {
+        // An insertion moves all later members, so many members are added at once.
+        *to = std::mem::take(to).into_iter().chain(absent).collect();
+    }
+}
+
 /// Makes a member and the first item of a list equal (upstream stores only the list). If they
 /// differ the member wins, for clients that do not know the list.
 pub(crate) fn first_of(

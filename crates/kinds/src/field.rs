@@ -8,6 +8,9 @@ use pintle_meta::field::Error;
 pub(crate) use pintle_meta::field::Errors;
 use pintle_value::{Map, Path, Value};
 
+/// The most bytes of a map's key in a path.
+const KEY_BYTES_MAX: usize = 4096;
+
 /// The value of an absent field.
 const ABSENT: &Value = &Value::Null;
 
@@ -169,7 +172,8 @@ impl<'a> Field<'a> {
                 path.push_field(list);
                 path.push_index(i);
             }
-            Step::Key(key) => path.push_key(key),
+            // Errors show no longer paths, and a long key may be part of many.
+            Step::Key(key) => path.push_key(&key[..key.floor_char_boundary(KEY_BYTES_MAX)]),
         }
         path
     }

@@ -7,7 +7,7 @@ use crate::defaults::{
     Constant::{Bool, EmptyObject, Int, Text},
     Defaults, Row,
     Row::{Also, At, Do, Each, Empty, In, Unset},
-    first_of, is_filled, is_set,
+    add_absent, first_of, is_filled,
 };
 
 const GRACE: &str = "terminationGracePeriodSeconds";
@@ -175,12 +175,7 @@ fn requests_from_limits(container: &mut Map) {
     let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
     let Some(Value::Object(limits)) = resources.get("limits") else { return };
     let limits = limits.clone();
-    let requests = resources.entry_object("requests");
-    for (name, limit) in limits {
-        if !is_set(requests, &name) {
-            requests.insert(name, limit);
-        }
-    }
+    add_absent(resources.entry_object("requests"), &limits);
 }
 
 /// A pod's grace period cannot be negative (upstream: `Convert_v1_Pod_To_core_Pod`); a template's

@@ -1,5 +1,7 @@
 //! Preparation of a pod before it is validated.
 
+use std::collections::BTreeMap;
+
 use pintle_value::{Map, Value};
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     validation::{APP_ARMOR, app_armor_profile},
 };
 use crate::{
-    checks::items,
+    checks::{items, members},
     field::{Errors, Field},
 };
 
@@ -37,10 +39,15 @@ fn begin_status(pod: &mut Value) {
     pod.make_object().insert("status", status);
 }
 
+/// The longest value of a label. A pod with a longer one is refused, and copies of it could exhaust
+/// the memory.
+const LABEL_BYTES_MAX: usize = 63;
+
 /// Adds requirements for the pod's own labels to the selectors that have `matchLabelKeys`.
 fn merge_label_keys(pod: &mut Value) {
     let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).cloned();
-    let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { return };
+    let Some(mut labels) = labels.filter(|labels| !labels.is_empty()) else { return };
+    labels.retain(|_, value| value.as_str().is_some_and(|v| v.len() <= LABEL_BYTES_MAX));
     let Some(spec) = pod.get_mut("spec") else { return };
     for term in list(Some(spec), &["topologySpreadConstraints"]) {
         merge(term, "matchLabelKeys", "In", &labels);
@@ -84,18 +91,22 @@ fn list<'a>(object: Option<&'a mut Value>, at: &[&str]) -> impl Iterator<Item = 
     found.and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Copies AppArmor profiles from annotations, their old form, to the fields that are absent.
+/// Copies AppArmor profiles from annotations, their old form, to the fields that are absent. Of
+/// containers with the same name, which are refused, only the first one gets a copy.
 fn profiles_from_annotations(pod: &mut Value) {
     if pod.str_at(&["spec", "os", "name"]) == Some("windows") {
         return;
     }
-    let Some(annotations) = pod.at(&["metadata", "annotations"]).cloned() else { return };
+    let annotations = members(pod, &["metadata", "annotations"]).iter();
+    let mut profiles: BTreeMap<String, Value> = annotations
+        .filter_map(|(key, text)| Some((key.strip_prefix(APP_ARMOR)?, text.as_str()?)))
+        .filter_map(|(name, text)| Some((name.to_owned(), profile_of(text)?)))
+        .collect();
     let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
     for containers in ["initContainers", "containers", "ephemeralContainers"] {
         for container in list(Some(pod), &["spec", containers]) {
-            let key = format!("{APP_ARMOR}{}", container.str_at(&["name"]).unwrap_or_default());
             let has_profile = container.at(&["securityContext", "appArmorProfile"]).is_some();
-            let profile = annotations.str_at(&[&key]).and_then(profile_of);
+            let profile = profiles.remove(container.str_at(&["name"]).unwrap_or_default());
             if let Some(profile) = profile.filter(|_| !has_profile)
                 && Some(&profile) != of_pod.as_ref()
             {

@@ -121,39 +121,48 @@ fn check_transitions(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
         if policy == "Always" {
             continue;
         }
+        let (running, containers) = (running(status, list), first_named(&old_spec, list));
         for (i, before) in old_status.items(list).enumerate() {
             let ended = before.at(&["state", "terminated"]);
             let has_failed = ended.get("exitCode").int().unwrap_or(0) != 0;
             let name = before.str("name");
             let restarts = (has_failed && policy == "OnFailure")
-                || restarts_alone(&old_spec, list, name, has_failed);
+                || containers.get(name).is_some_and(|one| restarts_alone(one, has_failed));
             if !ended.is_set() || restarts {
                 continue;
             }
-            let revived = status
-                .items(list)
-                .filter(|now| now.str("name") == name)
-                .filter(|now| !now.at(&["state", "terminated"]).is_set());
+            let count = running.get(name).copied().unwrap_or_default();
             let path = status.get(list).path().index(i).field("state");
             let words = "may not be transitioned to non-terminated state";
-            errors.extend(revived.map(|_| Error::forbidden(&path, words)));
+            errors.extend((0..count).map(|_| Error::forbidden(&path, words)));
         }
     }
 }
 
-/// Whether a container has a policy of its own by which it may be restarted.
-fn restarts_alone(spec: &Field<'_>, list: &str, name: &str, has_failed: bool) -> bool {
+/// The number of statuses of each container that have not terminated.
+fn running<'a>(status: &'a Field<'a>, list: &'a str) -> BTreeMap<&'a str, usize> {
+    let mut running = BTreeMap::new();
+    for now in status.items(list).filter(|now| !now.at(&["state", "terminated"]).is_set()) {
+        *running.entry(now.str("name")).or_default() += 1;
+    }
+    running
+}
+
+/// The containers of a list of statuses by name; the first one of each name.
+fn first_named<'a>(spec: &'a Field<'a>, list: &str) -> BTreeMap<&'a str, Field<'a>> {
     let containers = match list {
         "containerStatuses" => "containers",
         "initContainerStatuses" => "initContainers",
-        _ => return false,
+        _ => return BTreeMap::new(),
     };
-    let mut named = spec.items(containers).filter(|container| container.str("name") == name);
-    named.next().is_some_and(|container| {
-        is_sidecar(container.value())
-            || (container.str("restartPolicy") == "OnFailure" && has_failed)
-            || !container.get("restartPolicyRules").is_empty()
-    })
+    spec.items(containers).rev().map(|container| (container.str("name"), container)).collect()
+}
+
+/// Whether a container has a policy of its own by which it may be restarted.
+fn restarts_alone(container: &Field<'_>, has_failed: bool) -> bool {
+    is_sidecar(container.value())
+        || (container.str("restartPolicy") == "OnFailure" && has_failed)
+        || !container.get("restartPolicyRules").is_empty()
 }
 
 fn check_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
@@ -242,14 +251,16 @@ const CLAIM: &str = "claim:";
 
 /// Checks that the resources with a reported health are resources that the container requested.
 fn check_allocations(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
-    let lists = [("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")];
-    for (list, containers) in lists {
+    for list in ["containerStatuses", "initContainerStatuses"] {
+        let containers = first_named(spec, list);
+        let mut claimed: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for one in status.items(list) {
-            let mut named = spec.items(containers).filter(|c| c.str("name") == one.str("name"));
-            let container = named.next();
+            let name = one.str("name");
+            let container = containers.get(name);
             for allocated in one.items("allocatedResourcesStatus") {
-                if let Some(container) = &container {
-                    check_allocated_name(&allocated, container, errors);
+                if let Some(container) = container {
+                    let claimed = claimed.entry(name).or_insert_with(|| claimed_names(container));
+                    check_allocated_name(&allocated, container, claimed, errors);
                 }
                 check_health(&allocated, errors);
             }
@@ -263,18 +274,29 @@ fn check_allocations(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) 
     }
 }
 
-fn check_allocated_name(allocated: &Field<'_>, container: &Field<'_>, errors: &mut Errors) {
+/// The claims of a container, each with its request, as names of allocated resources have them.
+fn claimed_names(container: &Field<'_>) -> BTreeSet<String> {
+    let resources = container.get("resources");
+    let name = |claim: Field<'_>| match claim.str("request") {
+        "" => claim.str("name").to_owned(),
+        request => format!("{}/{request}", claim.str("name")),
+    };
+    resources.items("claims").map(name).collect()
+}
+
+fn check_allocated_name(
+    allocated: &Field<'_>,
+    container: &Field<'_>,
+    claimed: &BTreeSet<String>,
+    errors: &mut Errors,
+) {
     let name = allocated.get("name");
     let resources = container.get("resources");
     let (is_known, words) = match name.text().strip_prefix(CLAIM) {
         Some(wanted) => {
-            let is_wanted = |claim: Field<'_>| match claim.str("request") {
-                "" => claim.str("name") == wanted,
-                request => format!("{}/{request}", claim.str("name")) == wanted,
-            };
             let words = "must match one of the container's resource claims in a format \
                          'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
-            (resources.items("claims").any(is_wanted), words)
+            (claimed.contains(wanted), words)
         }
         None => {
             let words = "must match one of the container's resource requests";

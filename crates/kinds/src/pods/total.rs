@@ -8,7 +8,7 @@ use pintle_value::{Map, Value};
 use super::validation::is_sidecar;
 use crate::{
     checks::{items, members},
-    defaults::is_filled,
+    defaults::{add_absent, is_filled},
 };
 
 /// Amounts by name.
@@ -28,14 +28,15 @@ pub(super) fn set_defaults(spec: &mut Map) {
     let resources = Value::from(resources.clone());
     let (mut limits, mut requests) =
         (members(&resources, &["limits"]).clone(), members(&resources, &["requests"]).clone());
+    let mut huge_pages = Map::new();
     for (name, sum) in
         together(items_of(spec, "containers"), items_of(spec, "initContainers"), "limits")
     {
-        let is_set = requests.contains_key(&name) || limits.contains_key(&name);
-        if name.starts_with(HUGE_PAGES) && !is_set {
-            limits.insert(name, sum.to_string());
+        if name.starts_with(HUGE_PAGES) && !requests.contains_key(&name) {
+            huge_pages.insert(name, sum.to_string());
         }
     }
+    add_absent(&mut limits, &huge_pages);
     if !limits.is_empty() {
         let sums =
             together(items_of(spec, "containers"), items_of(spec, "initContainers"), "requests");
@@ -43,9 +44,9 @@ pub(super) fn set_defaults(spec: &mut Map) {
         for (name, sum) in sums {
             requests.entry_or(&name, || sum.to_string().into());
         }
-        for (name, limit) in limits.iter().filter(|(name, _)| is_supported(name)) {
-            requests.entry_or(name, || limit.clone());
-        }
+        let mut supported = limits.clone();
+        supported.retain(|name, _| is_supported(name));
+        add_absent(&mut requests, &supported);
     }
     let resources = spec.entry_object("resources");
     for (list, amounts) in [("limits", limits), ("requests", requests)] {
@@ -74,21 +75,25 @@ pub(super) fn of_containers(spec: &Value, list: &str) -> Amounts {
 fn together(containers: &[Value], starting: &[Value], list: &str) -> Amounts {
     let mut running = Amounts::new();
     for container in containers {
-        add(&mut running, &amounts(container, list));
+        for (name, amount) in amounts(container, list) {
+            add_one(&mut running, &name, amount);
+        }
     }
     let (mut sidecars, mut most) = (Amounts::new(), Amounts::new());
     for container in starting {
-        let mut needed = amounts(container, list);
-        if is_sidecar(container) {
-            add(&mut running, &needed);
-            add(&mut sidecars, &needed);
-            needed = sidecars.clone();
-        } else {
-            add(&mut needed, &sidecars);
+        // Sums of other resources than the container's own were raised when they changed.
+        for (name, amount) in amounts(container, list) {
+            let mut needed = amount;
+            if is_sidecar(container) {
+                add_one(&mut running, &name, amount);
+                needed = add_one(&mut sidecars, &name, amount);
+            } else if let Some(beside) = sidecars.get(&name) {
+                needed = amount.checked_add(beside).unwrap_or(amount);
+            }
+            raise(&mut most, name, needed);
         }
-        raise(&mut most, needed);
     }
-    raise(&mut running, most);
+    most.into_iter().for_each(|(name, amount)| raise(&mut running, name, amount));
     running
 }
 
@@ -98,18 +103,18 @@ fn amounts(container: &Value, list: &str) -> Amounts {
     amounts.filter_map(|(name, amount)| Some((name.to_string(), read(amount)?))).collect()
 }
 
-fn add(sums: &mut Amounts, amounts: &Amounts) {
-    for (name, amount) in amounts {
-        let sum = sums.get(name).map_or(Some(*amount), |sum| sum.checked_add(amount));
-        if let Some(sum) = sum {
-            sums.insert(name.clone(), sum);
+/// Adds an amount, unless the sum overflows, and returns the sum.
+fn add_one(sums: &mut Amounts, name: &str, amount: Quantity) -> Quantity {
+    match sums.get_mut(name) {
+        Some(sum) => {
+            *sum = sum.checked_add(&amount).unwrap_or(*sum);
+            *sum
         }
+        None => *sums.entry(name.to_owned()).or_insert(amount),
     }
 }
 
-fn raise(most: &mut Amounts, amounts: Amounts) {
-    for (name, amount) in amounts {
-        let entry = most.entry(name).or_insert(amount);
-        *entry = (*entry).max(amount);
-    }
+fn raise(most: &mut Amounts, name: String, amount: Quantity) {
+    let entry = most.entry(name).or_insert(amount);
+    *entry = (*entry).max(amount);
 }

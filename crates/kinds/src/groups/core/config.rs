@@ -104,10 +104,11 @@ fn wrong_pair(certificate: &[&str], key: &[&str]) -> Option<String> {
 /// `stringData`, but never read it.
 fn merge_string_data(secret: &mut Map) {
     let Some(Value::Object(texts)) = secret.remove("stringData") else { return };
+    let encoded = |text: Value| BASE64.encode(text.as_str().unwrap_or_default()).into();
+    let texts = texts.into_iter().map(|(key, text)| (key, encoded(text)));
     let data = secret.entry_object("data");
-    for (key, text) in texts {
-        data.insert(key, BASE64.encode(text.as_str().unwrap_or_default()));
-    }
+    // Of equal keys the last one wins.
+    *data = std::mem::take(data).into_iter().chain(texts).collect();
 }
 
 /// Checks that an immutable object stays immutable and keeps its data.

@@ -12,7 +12,7 @@ use crate::{
         Constant::EmptyObject,
         Defaults,
         Row::{At, Do, Each, Unset, When},
-        set,
+        add_absent, set,
     },
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, part},
 };
@@ -60,11 +60,6 @@ fn defaults_from_bounds(item: &mut Map) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
     {
         let Some(Value::Object(source)) = item.get(from).cloned() else { continue };
-        let target = item.entry_object(to);
-        for (resource, quantity) in source {
-            if !target.contains_key(&resource) {
-                target.insert(resource, quantity);
-            }
-        }
+        add_absent(item.entry_object(to), &source);
     }
 }

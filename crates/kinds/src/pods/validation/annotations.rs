@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pintle_value::Value;
 
-use super::{Options, Spec, volumes::local_path};
+use super::{Options, Spec, security, volumes::local_path};
 use crate::field::{Errors, Field};
 
 pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -93,9 +93,14 @@ pub(crate) fn check_agreement(annotations: &Field<'_>, spec: &Spec<'_>, errors: 
         return;
     }
     let pod = spec.field.at(&["securityContext", "appArmorProfile"]);
+    let is_too_long = pod.str("localhostProfile").len() > security::PROFILE_LENGTH_MAX;
     for container in spec.all_containers() {
         let key = format!("{APP_ARMOR}{}", container.str("name"));
         let own = container.at(&["securityContext", "appArmorProfile"]);
+        // A profile of the pod that is too long is refused, and not compared for each container.
+        if is_too_long && !own.is_set() {
+            continue;
+        }
         let profile = if own.is_set() { own } else { pod };
         agree(annotations.value().str_at(&[&key]), &profile, "apparmor", &own, errors);
     }

@@ -173,7 +173,8 @@ fn check_claims(spec: &Spec<'_>, resources: &Field<'_>, errors: &mut Errors) {
             }
             seen.insert(key);
         }
-        if !spec.claims.contains(name) {
+        // The error lists all claims of the pod, so it is not made in vain.
+        if !spec.claims.contains(name) && !errors.is_full() {
             let listed = match field::listed(spec.claims.iter()) {
                 none if spec.claims.is_empty() => format!("{none} which is empty"),
                 known => format!(": {known}"),

@@ -127,10 +127,12 @@ fn seccomp_profile(profile: &Field<'_>, errors: &mut Errors) {
     }
 }
 
+/// The longest name of an AppArmor profile.
+pub(crate) const PROFILE_LENGTH_MAX: usize = 4095;
+
 /// Checks an AppArmor profile.
 pub(crate) fn app_armor_profile(profile: &Field<'_>, errors: &mut Errors) {
     const NEEDED: &str = "must be set when AppArmor type is Localhost";
-    const LENGTH_MAX: usize = 4095;
     let (kind, name) = (profile.get("type"), profile.get("localhostProfile"));
     match kind.text() {
         "Localhost" if !name.is_set() => errors.push(name.required(NEEDED)),
@@ -140,8 +142,8 @@ pub(crate) fn app_armor_profile(profile: &Field<'_>, errors: &mut Errors) {
             } else if name.is_empty() {
                 errors.push(name.required(NEEDED));
             }
-            if name.text().len() > LENGTH_MAX {
-                errors.push(pintle_meta::field::Error::too_long(&name.path(), LENGTH_MAX));
+            if name.text().len() > PROFILE_LENGTH_MAX {
+                errors.push(pintle_meta::field::Error::too_long(&name.path(), PROFILE_LENGTH_MAX));
             }
         }
         "RuntimeDefault" | "Unconfined" => {

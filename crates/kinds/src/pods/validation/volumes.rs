@@ -37,6 +37,9 @@ pub(crate) struct Source {
     pub(crate) rules: Rules,
 }
 
+/// The longest name of a pod. One with a longer name is refused, and claims are not named after it.
+const OWNER_BYTES_MAX: usize = 253;
+
 /// Facts of the pod that the rules of volumes need.
 pub(super) struct Owner<'a> {
     /// The pod's name, `""` in a template.
@@ -51,10 +54,11 @@ pub(super) fn check_volumes<'a>(
     errors: &mut Errors,
 ) -> Volumes<'a> {
     let mut volumes = Volumes::new();
-    let created: BTreeSet<String> = spec
+    // The claims that get created have the names of the pod and of the volume.
+    let ephemeral: BTreeSet<&str> = spec
         .items("volumes")
         .filter(|volume| !owner.name.is_empty() && volume.has("ephemeral"))
-        .map(|volume| format!("{}-{}", owner.name, volume.str("name")))
+        .map(|volume| volume.str("name"))
         .collect();
     let listed = spec.value().get("volumes").and_then(Value::as_array).unwrap_or_default();
     for (volume, value) in spec.items("volumes").zip(listed) {
@@ -74,7 +78,8 @@ pub(super) fn check_volumes<'a>(
         }
         errors.extend(wrong);
         let claim = volume.at(&["persistentVolumeClaim", "claimName"]);
-        if created.contains(claim.text()) {
+        let of_pod = claim.text().strip_prefix(owner.name).and_then(|rest| rest.strip_prefix('-'));
+        if of_pod.is_some_and(|name| ephemeral.contains(name)) {
             let words = "must not reference a PVC that gets created for an ephemeral volume";
             errors.push(claim.invalid(words));
         }
@@ -118,7 +123,8 @@ fn check_source(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
 /// the volume.
 fn check_claim_name(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     let name = volume.get("name");
-    if owner.name.is_empty() || name.is_empty() {
+    let is_usable = (1..=OWNER_BYTES_MAX).contains(&owner.name.len());
+    if !is_usable || name.is_empty() {
         return;
     }
     let claim = format!("{}-{}", owner.name, name.text());

@@ -1,5 +1,7 @@
 //! Environment variables.
 
+use std::collections::BTreeMap;
+
 use pintle_meta::names;
 
 use crate::{
@@ -113,13 +115,15 @@ fn name_or_prefix(name: &str) -> Vec<String> {
 
 /// Checks that variables are only read from files in `emptyDir` volumes.
 pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
+    // Invalid volumes count, too, and of volumes with the same name the last one.
+    let volumes: BTreeMap<&str, Field<'_>> =
+        spec.field.items("volumes").map(|volume| (volume.str("name"), volume)).collect();
     for container in spec.all_containers() {
         for variable in container.items("env") {
             let Some(source) = variable.find("valueFrom") else { continue };
             let Some(reference) = source.find("fileKeyRef") else { continue };
             let volume = reference.get("volumeName");
-            let mut volumes = spec.field.items("volumes").rev();
-            match volumes.find(|found| found.str("name") == volume.text()) {
+            match volumes.get(volume.text()) {
                 None => errors.push(volume.not_found()),
                 Some(found) if !found.has("emptyDir") => {
                     let words = "referenced volume must be of type emptyDir";

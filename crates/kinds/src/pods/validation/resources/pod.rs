@@ -1,5 +1,9 @@
 //! Resources of the pod as a whole.
 
+use std::collections::BTreeMap;
+
+use pintle_meta::quantity::Quantity;
+
 use super::{HUGE_PAGES, check_claims, check_requirements, parse, resource_name};
 use crate::{
     field::{Errors, Field},
@@ -38,15 +42,21 @@ fn check_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut Errors) {
             errors.push(requests.key(&name).invalid_as(requested, words));
         }
     }
+    // Amounts may be long texts, so those of the pod are parsed once.
+    let most: BTreeMap<&str, (&str, Quantity)> = resources
+        .map("limits")
+        .iter()
+        .filter_map(|(name, most)| Some((name.as_str(), most.as_str()?)))
+        .filter_map(|(name, text)| Some((name, (text, parse(text)?))))
+        .collect();
     for (i, container) in spec.items("containers").enumerate() {
         let limits = container.at(&["resources", "limits"]);
         for (name, limit) in limits.pairs() {
-            let most = resources.map("limits").get(name).and_then(|most| most.as_str());
-            let Some(most) = most else { continue };
-            if parse(limit.text()).zip(parse(most)).is_some_and(|(limit, most)| limit > most) {
+            let Some((text, most)) = most.get(name) else { continue };
+            if parse(limit.text()).is_some_and(|limit| limit > *most) && !errors.is_full() {
                 // This is upstream's path, although the container is not in `resources`.
                 let path = resources.path().field("containers").index(i).key(name).field("limits");
-                let words = format!("must be less than or equal to pod limits of {most}");
+                let words = format!("must be less than or equal to pod limits of {text}");
                 errors.push(pintle_meta::field::Error::invalid(&path, limit.value(), words));
             }
         }

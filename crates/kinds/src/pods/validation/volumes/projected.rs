@@ -69,7 +69,9 @@ struct Files<'a> {
 impl Files<'_> {
     /// `shown` is the value in errors, which is not always the path.
     fn add(&mut self, path: &str, shown: &str, errors: &mut Errors) {
-        if !path.is_empty() && !self.paths.insert(path.to_owned()) {
+        let is_new = path.is_empty() || self.paths.insert(path.to_owned());
+        // Many errors may show the same long value, so those that would be dropped are not made.
+        if !is_new && !errors.is_full() {
             errors.push(self.volume.invalid_as(shown, "conflicting duplicate paths"));
         }
     }
