@@ -1,5 +1,7 @@
 //! `internal.apiserver.k8s.io`: off by default.
 
+use std::collections::BTreeMap;
+
 use pintle_meta::names;
 use pintle_registry::NameRule;
 use pintle_value::Value;
@@ -81,7 +83,8 @@ fn check_server(server: &Field<'_>, errors: &mut Errors) {
 
 /// Checks the conditions. Upstream's paths lack `conditions`.
 fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
+    // The last index of each type.
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let list = status.value().get("conditions").and_then(Value::as_array).unwrap_or_default();
     for (i, condition) in list.iter().enumerate() {
         let path = status.path().index(i);
@@ -91,11 +94,10 @@ fn check_conditions(status: &Field<'_>, errors: &mut Errors) {
             let path = path.field(member);
             errors.push(pintle_meta::field::Error::invalid(&path, &kind, words));
         };
-        if let Some(other) = seen.iter().rposition(|kind| *kind == text("type")) {
+        if let Some(other) = seen.insert(text("type"), i) {
             let words = "the type of the condition is not unique, it also appears in conditions";
             invalid("type", format!("{words}[{other}]"));
         }
-        seen.push(text("type"));
         for member in ["type", "status"] {
             let wrong = names::qualified_name(text(member));
             wrong.into_iter().for_each(|words| invalid(member, words));

@@ -17,6 +17,8 @@ const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ANNOTATIONS_MAX: usize = 20;
 const EXPRESSION_LENGTH_MAX: usize = 5 * 1024;
+/// How much of a policy's name becomes part of the keys of its audit annotations.
+const POLICY_BYTES_MAX: usize = 4096;
 
 /// Validates a ValidatingAdmissionPolicy.
 pub(super) fn validate_validating(policy: &Value) -> Errors {
@@ -39,6 +41,10 @@ pub(super) fn validate_validating(policy: &Value) -> Errors {
     }
     let mut seen = BTreeSet::new();
     for annotation in spec.items("auditAnnotations") {
+        // The name of the policy is part of each key, so keys are not checked in vain.
+        if errors.is_full() {
+            break;
+        }
         check_annotation(&annotation, name, &mut errors);
         let key = annotation.get("key");
         if !seen.insert(key.text().to_owned()) {
@@ -170,6 +176,8 @@ fn check_annotation(annotation: &Field<'_>, policy: &str, errors: &mut Errors) {
     if policy.is_empty() {
         errors.push(key.invalid("requires metadata.name be non-empty"));
     } else {
+        // A policy with a longer name is refused for that.
+        let policy = &policy[..policy.floor_char_boundary(POLICY_BYTES_MAX)];
         let name = format!("{policy}/{}", key.text());
         key.all_invalid_as(&name, names::qualified_name(&name), errors);
     }

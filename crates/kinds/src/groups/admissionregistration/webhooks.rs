@@ -166,6 +166,10 @@ fn check_path(path: &Field<'_>, errors: &mut Errors) {
     rest.next();
     let rest = rest.as_str();
     for (i, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        // Each error shows the whole path, so those that would be dropped are not made.
+        if errors.is_full() {
+            break;
+        }
         if step.is_empty() {
             errors.push(path.invalid(format!("segment[{i}] may not be empty")));
             continue;

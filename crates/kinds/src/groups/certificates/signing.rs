@@ -207,10 +207,12 @@ pub(crate) fn validate_part(new: &Value, old: &Value, may: May) -> Errors {
 }
 
 fn check_conditions(status: &Field<'_>, old: &Value, errors: &mut Errors) {
-    let stored = |kind: &str| {
-        let list = items(old, &["status", "conditions"]).iter();
-        list.filter(|one| one.str_at(&["type"]) == Some(kind)).count()
-    };
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for kind in items(old, &["status", "conditions"]).iter().filter_map(|one| one.str_at(&["type"]))
+    {
+        *counts.entry(kind).or_default() += 1;
+    }
+    let stored = |kind: &str| counts.get(kind).copied().unwrap_or_default();
     let were_both = VERDICTS.iter().all(|kind| stored(kind) > 0);
     let mut seen = BTreeSet::new();
     for condition in status.items("conditions") {

@@ -26,10 +26,11 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
         let name = |tls: &Value| tls.str_at(&["secretName"]).unwrap_or_default().to_owned();
         items(old, &["spec", "tls"]).iter().any(|tls| !secret_name(&name(tls)).is_empty())
     };
+    let may_be_invalid = old.is_some_and(has_invalid_secret);
     for tls in spec.items("tls") {
         tls.items("hosts").for_each(|host| host.all_invalid(host_name(host.text()), &mut errors));
         let secret = tls.get("secretName");
-        if !old.is_some_and(has_invalid_secret) {
+        if !may_be_invalid {
             secret.all_invalid(secret_name(secret.text()), &mut errors);
         }
     }

@@ -30,6 +30,9 @@ pub(super) fn pool(field: &Field<'_>, errors: &mut Errors) {
         errors.push(Error::too_long(&field.path(), POOL_LENGTH_MAX));
     }
     for part in field.text().split('/') {
+        if errors.is_full() {
+            break;
+        }
         field.all_invalid_as(part, names::dns1123_subdomain(part), errors);
     }
 }

@@ -31,12 +31,18 @@ pub(super) fn check_policy(spec: &Field<'_>, errors: &mut Errors) {
     if rules.len() > RULES_MAX {
         errors.push(Error::too_many(&policy.get("rules").path(), rules.len(), RULES_MAX));
     }
+    let pod = spec.at(&["template", "spec"]);
+    let names: BTreeSet<&str> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|list| pod.items(list).map(|container| container.str("name")))
+        .collect();
     for rule in rules {
-        check_rule(spec, &rule, errors);
+        check_rule(spec, &names, &rule, errors);
     }
 }
 
-fn check_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut Errors) {
+/// `names` are those of the containers in the template.
+fn check_rule(spec: &Field<'_>, names: &BTreeSet<&str>, rule: &Field<'_>, errors: &mut Errors) {
     let action = rule.get("action");
     if action.text() == "FailIndex" && !spec.has("backoffLimitPerIndex") {
         errors.push(action.invalid("requires the backoffLimitPerIndex to be set"));
@@ -44,7 +50,7 @@ fn check_rule(spec: &Field<'_>, rule: &Field<'_>, errors: &mut Errors) {
     check_choice(&action, &["Count", "FailIndex", "FailJob", "Ignore"], errors);
     let conditions = rule.get("onPodConditions");
     if let Some(codes) = rule.find("onExitCodes") {
-        check_exit_codes(spec, &codes, errors);
+        check_exit_codes(names, &codes, errors);
     }
     check_conditions(rule, errors);
     let words = match (rule.has("onExitCodes"), !conditions.is_empty()) {
@@ -68,14 +74,10 @@ fn check_conditions(rule: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_exit_codes(spec: &Field<'_>, codes: &Field<'_>, errors: &mut Errors) {
+fn check_exit_codes(names: &BTreeSet<&str>, codes: &Field<'_>, errors: &mut Errors) {
     check_choice(&codes.get("operator"), &["In", "NotIn"], errors);
-    let pod = spec.at(&["template", "spec"]);
     let name = codes.get("containerName");
-    let is_there = ["containers", "initContainers"]
-        .iter()
-        .any(|list| pod.items(list).any(|container| container.str("name") == name.text()));
-    if name.is_set() && !is_there {
+    if name.is_set() && !names.contains(name.text()) {
         let words = "must be one of the container or initContainer names in the pod template";
         errors.push(name.invalid(words));
     }

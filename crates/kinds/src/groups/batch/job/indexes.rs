@@ -77,8 +77,8 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
 }
 
 /// The valid intervals of a text.
-pub(super) fn intervals(text: &str, completions: i64) -> Vec<Interval> {
-    text.split(',').filter_map(|part| interval(part, completions).ok()).collect()
+pub(super) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Interval> {
+    text.split(',').filter_map(move |part| interval(part, completions).ok())
 }
 
 fn interval(text: &str, completions: i64) -> Result<Interval, String> {

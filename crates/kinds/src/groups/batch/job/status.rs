@@ -179,13 +179,20 @@ fn check_indexes(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, er
     }
 }
 
-/// The first index that is both completed and failed.
+/// The first index that is both completed and failed. The intervals of a text should be in order; if
+/// they are not, the text has an error of its own, and an overlap may be missed, as in upstream.
 fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
-    let failed = indexes::intervals(failed, completions);
-    let completed = indexes::intervals(completed, completions);
-    let common =
-        completed.iter().flat_map(|c| failed.iter().map(move |f| (c.0.max(f.0), c.1.min(f.1))));
-    common.filter(|(first, last)| first <= last).map(|(first, _)| first).min()
+    let mut completed = indexes::intervals(completed, completions).peekable();
+    let mut failed = indexes::intervals(failed, completions).peekable();
+    while let Some((c, f)) = completed.peek().zip(failed.peek()) {
+        if c.0 <= f.1 && f.0 <= c.1 {
+            return Some(c.0.max(f.0));
+        }
+        let behind =
+            if c.0 <= f.0 { &mut completed as &mut dyn Iterator<Item = _> } else { &mut failed };
+        behind.next();
+    }
+    None
 }
 
 fn check_rest(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, errors: &mut Errors) {
