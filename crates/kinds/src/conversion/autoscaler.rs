@@ -148,20 +148,36 @@ const ORDER: &[&str] = &[
 
 /// A value as JSON with its members in upstream's order, because clients may compare the text.
 fn in_order(value: &Value) -> String {
+    let mut text = String::new();
+    write_in_order(value, &mut text);
+    text
+}
+
+/// Writes into one text, because annotations of clients may have values of any depth.
+fn write_in_order(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {
             let field = |member: &Str| ORDER.iter().position(|known| known == member);
             let mut members: Vec<_> = members.iter().collect();
-            members.sort_by_key(|(member, _)| field(member).unwrap_or(ORDER.len()));
-            let texts = members.into_iter().map(|(member, value)| {
-                format!("{}:{}", json::to_string(&Value::from(member.as_str())), in_order(value))
-            });
-            format!("{{{}}}", texts.collect::<Vec<_>>().join(","))
+            members.sort_by_cached_key(|(member, _)| field(member).unwrap_or(ORDER.len()));
+            text.push('{');
+            for (i, (member, value)) in members.into_iter().enumerate() {
+                text.push_str(if i == 0 { "" } else { "," });
+                text.push_str(&json::to_string(&Value::from(member.as_str())));
+                text.push(':');
+                write_in_order(value, text);
+            }
+            text.push('}');
         }
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(in_order).collect::<Vec<_>>().join(","))
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                text.push_str(if i == 0 { "" } else { "," });
+                write_in_order(item, text);
+            }
+            text.push(']');
         }
-        other => json::to_string(other),
+        other => text.push_str(&json::to_string(other)),
     }
 }
 

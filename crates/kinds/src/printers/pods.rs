@@ -1,6 +1,7 @@
 //! Pods: the state of their containers in a few words.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use pintle_registry::table::{Cell, UnixSeconds};
 use pintle_value::Value;
@@ -96,7 +97,13 @@ fn readiness_gates(pod: &Value) -> Value {
     if gates.is_empty() {
         return "<none>".into();
     }
-    let passed = gates.iter().filter(|gate| holds(pod, str_at(gate, "conditionType"))).count();
+    // Of several conditions of a type the first one counts.
+    let conditions = items_at(pod, "status.conditions").iter().rev();
+    let holds: BTreeMap<&str, bool> =
+        conditions.map(|condition| (str_at(condition, "type"), is_true(condition))).collect();
+    let passed =
+        gates.iter().filter(|gate| holds.get(str_at(gate, "conditionType")) == Some(&true));
+    let passed = passed.count();
     format!("{passed}/{}", gates.len()).into()
 }
 
@@ -154,10 +161,12 @@ impl<'a> Summary<'a> {
         let mut summary = Self::of_pod(pod);
         let mut sidecars = Restarts::default();
         let containers = items_at(pod, "spec.initContainers");
+        // Of several containers with a name the last one counts.
+        let named: BTreeMap<&str, &Value> =
+            containers.iter().map(|container| (str_at(container, "name"), container)).collect();
         for (index, status) in items_at(pod, "status.initContainerStatuses").iter().enumerate() {
-            let name = str_at(status, "name");
-            let container = containers.iter().rfind(|container| str_at(container, "name") == name);
-            let sidecar = container.is_some_and(is_sidecar);
+            let container = named.get(str_at(status, "name"));
+            let sidecar = container.is_some_and(|container| is_sidecar(container));
             summary.restarts.add(status);
             if sidecar {
                 sidecars.add(status);

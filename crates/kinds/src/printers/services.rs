@@ -6,7 +6,7 @@ use super::column::Cell::{By, Labels, Text};
 use super::column::Description::Field;
 use super::column::{AGE, NAME, filled, string};
 use super::read::{at, int_at, items_at, str_at};
-use super::text::{first_few, joined, load_balancer};
+use super::text::{SHOWN_MAX, first_few, joined, load_balancer, with_more};
 use super::{Columns, Kind};
 
 pub(super) const KINDS: &[Kind] = &[
@@ -73,7 +73,7 @@ fn endpoints(endpoints: &Value) -> Value {
     if subsets.is_empty() {
         return "<none>".into();
     }
-    let texts = subsets.iter().flat_map(|subset| {
+    let mut texts = subsets.iter().flat_map(|subset| {
         let addresses = items_at(subset, "addresses").iter().map(|address| str_at(address, "ip"));
         let ports = items_at(subset, "ports").iter().map(|port| Some(int_at(port, "port")));
         let none = items_at(subset, "ports").is_empty().then_some(None);
@@ -85,7 +85,13 @@ fn endpoints(endpoints: &Value) -> Value {
             })
         })
     });
-    first_few(texts).into()
+    // The rest is counted and not made, because there may be billions.
+    let counts = subsets.iter().map(|subset| {
+        let count = |list| items_at(subset, list).len();
+        count("addresses").saturating_mul(count("ports").max(1))
+    });
+    let shown = joined(texts.by_ref().take(SHOWN_MAX));
+    with_more(shown, counts.fold(0, usize::saturating_add).saturating_sub(SHOWN_MAX)).into()
 }
 
 fn slice_ports(slice: &Value) -> Value {

@@ -1,7 +1,7 @@
 //! The rules for PodSecurityPolicies, in upstream's order and words. Some paths lack the `spec`
 //! prefix, as in upstream (`ValidatePodSecurityPolicy` of v1.24).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pintle_meta::{field::Error, names};
 use pintle_value::{Path, Value};
@@ -149,15 +149,15 @@ fn check_group(group: &Field<'_>, errors: &mut Errors) {
 }
 
 fn check_capabilities(spec: &Field<'_>, errors: &mut Errors) {
-    let texts = |member| spec.items(member).map(|one| one.text().to_owned()).collect::<Vec<_>>();
-    let dropped = texts("requiredDropCapabilities");
-    if !dropped.is_empty() && texts("allowedCapabilities").iter().any(|one| one == "*") {
+    let dropped: BTreeSet<&str> =
+        spec.items("requiredDropCapabilities").map(|one| one.text()).collect();
+    if !dropped.is_empty() && spec.items("allowedCapabilities").any(|one| one.text() == "*") {
         let words = "must be empty when all capabilities are allowed by a wildcard";
         let value = spec.get("requiredDropCapabilities");
         errors.push(Error::invalid(&Path::new("requiredDropCapabilities"), value.value(), words));
     }
     for member in ["defaultAddCapabilities", "allowedCapabilities"] {
-        for capability in spec.items(member).filter(|one| dropped.iter().any(|d| d == one.text())) {
+        for capability in spec.items(member).filter(|one| dropped.contains(one.text())) {
             let words = format!("capability is listed in {member} and requiredDropCapabilities");
             errors.push(Error::invalid(&Path::new(member), capability.value(), words));
         }
@@ -199,9 +199,11 @@ fn check_sysctls(spec: &Field<'_>, member: &str, errors: &mut Errors) {
 const SYSCTL_PATTERN: &str = "must have at most 253 characters and match regex \
     ([a-z0-9]([-_a-z0-9]*[a-z0-9])?\\.)*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]";
 
+/// The longest sysctl. Longer ones are refused, so those that overlap with them are not sought.
+const SYSCTL_LENGTH_MAX: usize = 253;
+
 /// True for the name of a kernel parameter, or a prefix of one with a star.
 fn is_sysctl_pattern(text: &str) -> bool {
-    const LENGTH_MAX: usize = 253;
     let ends = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let inner = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(b);
     let is_segment =
@@ -213,29 +215,71 @@ fn is_sysctl_pattern(text: &str) -> bool {
         Some((b'*', start)) => ends(start.first()) && start.iter().all(inner),
         _ => is_segment(last),
     };
-    text.len() <= LENGTH_MAX && is_last && segments.all(is_segment)
+    text.len() <= SYSCTL_LENGTH_MAX && is_last && segments.all(is_segment)
 }
 
-fn check_overlap(spec: &Field<'_>, errors: &mut Errors) {
-    for allowed in spec.items("allowedUnsafeSysctls") {
-        for forbidden in spec.items("forbiddenSysctls") {
-            let (a, f) = (allowed.text(), forbidden.text());
-            let overlaps = |field: &Field<'_>, other: &str| {
-                field.invalid(format!("sysctl overlaps with {other}"))
-            };
-            match (a.strip_suffix('*'), f.strip_suffix('*')) {
-                (Some(allow), Some(forbid)) if allow.starts_with(forbid) => {
-                    errors.push(overlaps(&allowed, f));
-                }
-                (Some(allow), Some(forbid)) if forbid.starts_with(allow) => {
-                    errors.push(overlaps(&forbidden, a));
-                }
-                (Some(allow), None) if f.starts_with(allow) => errors.push(overlaps(&forbidden, a)),
-                (None, Some(forbid)) if a.starts_with(forbid) => errors.push(overlaps(&allowed, f)),
-                (None, None) if a == f => errors.push(overlaps(&allowed, f)),
-                _ => {}
-            }
+/// The forbidden sysctls, each with its index in the list.
+struct Forbidden<'a> {
+    /// Those with a star, by what precedes it.
+    patterns: BTreeMap<&'a str, Vec<usize>>,
+    /// All, by what precedes a star.
+    starts: BTreeMap<&'a str, Vec<usize>>,
+    /// Those without a star.
+    names: BTreeMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Forbidden<'a> {
+    fn of(spec: &'a Field<'a>) -> Self {
+        let mut all =
+            Self { patterns: BTreeMap::new(), starts: BTreeMap::new(), names: BTreeMap::new() };
+        for (i, sysctl) in spec.items("forbiddenSysctls").enumerate() {
+            let (text, start) = (sysctl.text(), sysctl.text().strip_suffix('*'));
+            let own = if start.is_some() { &mut all.patterns } else { &mut all.names };
+            own.entry(start.unwrap_or(text)).or_default().push(i);
+            all.starts.entry(start.unwrap_or(text)).or_default().push(i);
         }
+        all
+    }
+
+    /// The indexes of those that overlap with an allowed sysctl, and whether they are shorter.
+    fn overlaps(&self, allowed: &str) -> Vec<(usize, bool)> {
+        let start = allowed.strip_suffix('*');
+        let (start, is_pattern) = (start.unwrap_or(allowed), start.is_some());
+        let lengths = 0..=start.len().min(SYSCTL_LENGTH_MAX);
+        let above = lengths.filter_map(|length| self.patterns.get(start.get(..length)?));
+        let mut found: Vec<_> = above.flatten().map(|i| (*i, true)).collect();
+        if is_pattern {
+            let below =
+                self.starts.range(start..).take_while(|(other, _)| other.starts_with(start));
+            // Patterns with the same start are among those above, too.
+            let known = self.patterns.get(start).map_or(&[][..], Vec::as_slice);
+            let is_new = |i: &&usize| known.binary_search(i).is_err();
+            found.extend(below.flat_map(|(_, all)| all).filter(is_new).map(|i| (*i, false)));
+        } else {
+            found.extend(self.names.get(start).into_iter().flatten().map(|i| (*i, true)));
+        }
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Checks that no sysctl is both allowed and forbidden. The error is about the longer one of two
+/// that overlap.
+fn check_overlap(spec: &Field<'_>, errors: &mut Errors) {
+    let forbidden: Vec<Field<'_>> = spec.items("forbiddenSysctls").collect();
+    let known = Forbidden::of(spec);
+    for allowed in spec.items("allowedUnsafeSysctls") {
+        if errors.is_full() {
+            break;
+        }
+        let overlaps = known.overlaps(allowed.text());
+        errors.extend(overlaps.into_iter().map(|(i, is_shorter)| {
+            let (field, other) = match is_shorter {
+                true => (&allowed, &forbidden[i]),
+                false => (&forbidden[i], &allowed),
+            };
+            field.invalid(format!("sysctl overlaps with {}", other.text()))
+        }));
     }
 }
 
@@ -275,10 +319,13 @@ fn check_annotations(annotations: &Field<'_>, errors: &mut Errors) {
     for row in APP_ARMOR {
         let known = ["", "runtime/default", "unconfined"];
         let names = profiles(annotations, row);
-        for name in names.filter(|n| !known.contains(n) && !n.starts_with("localhost/")) {
-            let words = format!("invalid AppArmor profile name: {name:?}");
-            errors.push(annotations.entry(row.0).invalid(words));
-        }
+        // Each error shows the whole annotation, so those that would be dropped are not made.
+        errors.extend(names.filter(|n| !known.contains(n) && !n.starts_with("localhost/")).map(
+            |name| {
+                let words = format!("invalid AppArmor profile name: {name:?}");
+                annotations.entry(row.0).invalid(words)
+            },
+        ));
     }
     for row in SECCOMP {
         let known = ["runtime/default", "docker/default", "unconfined"];
@@ -302,4 +349,51 @@ fn profiles<'a>(
     let text = annotations.value().str_at(&[annotation]).unwrap_or_default();
     let names = if is_list { text.split(',').collect() } else { vec![text] };
     names.into_iter().filter(move |_| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    #[test]
+    fn overlapping_sysctls() {
+        for (allowed, forbidden, expected) in [
+            ("a", "a", "spec.allowedUnsafeSysctls[0] a"),
+            ("a", "ab", ""),
+            ("ab", "a", ""),
+            ("a*", "a*", "spec.allowedUnsafeSysctls[0] a*"),
+            ("ab*", "a*", "spec.allowedUnsafeSysctls[0] a*"),
+            ("a*", "ab*", "spec.forbiddenSysctls[0] a*"),
+            ("a*", "ab", "spec.forbiddenSysctls[0] a*"),
+            ("a*", "a", "spec.forbiddenSysctls[0] a*"),
+            ("ab", "a*", "spec.allowedUnsafeSysctls[0] a*"),
+            ("a", "a*", "spec.allowedUnsafeSysctls[0] a*"),
+            ("a", "*", "spec.allowedUnsafeSysctls[0] *"),
+            ("a*", "b*", ""),
+            (
+                "ab*",
+                "ab,b,a*,abc",
+                "spec.forbiddenSysctls[0] ab*; spec.allowedUnsafeSysctls[0] a*; \
+                 spec.forbiddenSysctls[3] ab*",
+            ),
+        ] {
+            let list = |texts: &str| format!("[\"{}\"]", texts.replace(',', "\",\""));
+            let (allowed, forbidden) = (list(allowed), list(forbidden));
+            let text = format!(
+                r#"{{"spec":{{"allowedUnsafeSysctls":{allowed},"forbiddenSysctls":{forbidden}}}}}"#
+            );
+            let policy = json::parse(text.as_bytes()).expect("JSON");
+            let policy = Field::root(&policy);
+            let mut errors = Errors::new();
+            check_overlap(&policy.get("spec"), &mut errors);
+            let shown = |error: &Error| {
+                let other = error.detail.strip_prefix("sysctl overlaps with ").unwrap_or_default();
+                format!("{} {other}", error.field)
+            };
+            let found: Vec<String> = errors.iter().map(shown).collect();
+            assert_eq!(found.join("; "), expected, "{text}");
+        }
+    }
 }
