@@ -5,6 +5,7 @@ mod cases;
 mod conversions;
 mod defaults;
 mod definitions;
+mod large;
 mod preparation;
 mod properties;
 mod removed;
