@@ -44,6 +44,13 @@ impl Issues {
         }
     }
 
+    /// Reports a problem that makes all others meaningless.
+    pub(crate) fn report_only(&mut self, message: impl Into<String>) {
+        self.issues.clear();
+        self.count = 0;
+        self.report(None, message);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }

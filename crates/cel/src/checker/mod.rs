@@ -15,7 +15,7 @@ use crate::functions::{self, Function, Overload};
 use crate::library;
 use crate::scope::Scope;
 use crate::source::Issues;
-use crate::types::Type;
+use crate::types::{NODES_MAX, Type};
 use crate::value::made;
 use unify::Unifier;
 
@@ -97,11 +97,14 @@ pub(crate) fn check(
     };
     checker.check(root);
     let Checker { types, references, unifier, issues, .. } = checker;
+    let resolve = |t: Option<Type>| unifier.resolve(&t.unwrap_or(Type::Dyn), true);
+    let types = types.into_iter().map(resolve).collect();
+    if unifier.is_exceeded() {
+        issues.report_only(format!("type size exceeds limit: {NODES_MAX}"));
+    }
     if !issues.is_empty() {
         return None;
     }
-    let resolve = |t: Option<Type>| unifier.resolve(&t.unwrap_or(Type::Dyn), true);
-    let types = types.into_iter().map(resolve).collect();
     let checked = Checked { types, references };
     literals::check(root, &checked, issues);
     issues.is_empty().then_some(checked)
@@ -291,7 +294,7 @@ impl Checker<'_> {
             result = Some(match result {
                 None => returned,
                 Some(Type::Dyn) => Type::Dyn,
-                Some(before) if before.is_exactly(&returned) => before,
+                Some(before) if self.unifier.is_same(&before, &returned) => before,
                 Some(_) => Type::Dyn,
             });
         }
@@ -381,7 +384,7 @@ impl Checker<'_> {
     fn join(&mut self, before: Option<Type>, found: Type) -> Type {
         let Some(before) = before else { return found };
         if self.unifier.assignable(&before, &found) {
-            return unify::most_general(&before, &found);
+            return self.unifier.most_general(&before, &found);
         }
         // Mixed types in literals are checked when all types are known.
         Type::Dyn

@@ -1,8 +1,14 @@
 //! Type unification: assignability, and the inference of type parameters.
+//!
+//! Types share their parts: after `[0].map(x, {x: x})`, each further step doubles the size of the
+//! type, but not its memory. A walk visits all parts, so every walk here is limited.
 
-use std::sync::Arc;
+use std::cell::Cell;
 
-use crate::types::Type;
+use crate::types::{NODES_MAX, Type};
+
+/// The maximum number of nodes of types that the check of one expression visits.
+const VISITS_MAX: usize = 2_000_000;
 
 /// The inferred types of type parameters.
 #[derive(Default)]
@@ -10,6 +16,10 @@ pub(super) struct Unifier {
     found: Vec<Option<Type>>,
     /// The changed parameters with their previous types, to undo a failed attempt.
     trail: Vec<(u32, Option<Type>)>,
+    /// The number of visited nodes of types.
+    visits: Cell<usize>,
+    /// Whether a limit was exceeded. All results are arbitrary from then on.
+    exceeded: Cell<bool>,
 }
 
 impl Unifier {
@@ -17,6 +27,32 @@ impl Unifier {
     pub(super) fn fresh(&mut self) -> Type {
         self.found.push(None);
         Type::Param(self.found.len() as u32 - 1)
+    }
+
+    /// Whether types were too large to check the expression.
+    pub(super) const fn is_exceeded(&self) -> bool {
+        self.exceeded.get()
+    }
+
+    /// Counts a visited node; returns false if the limit is exceeded.
+    fn visit(&self) -> bool {
+        self.visits.set(self.visits.get() + 1);
+        if self.visits.get() > VISITS_MAX {
+            self.exceeded.set(true);
+        }
+        !self.exceeded.get()
+    }
+
+    /// Whether both types are identical in all parts.
+    pub(super) fn is_same(&self, a: &Type, b: &Type) -> bool {
+        let before = VISITS_MAX.saturating_sub(self.visits.get());
+        let mut left = before;
+        let same = a.is_exactly_within(b, &mut left);
+        self.visits.set(self.visits.get() + (before - left));
+        if left == 0 {
+            self.exceeded.set(true);
+        }
+        same
     }
 
     fn get(&self, t: &Type) -> Option<&Type> {
@@ -57,6 +93,9 @@ impl Unifier {
     }
 
     fn fits(&mut self, from: &Type, to: &Type) -> bool {
+        if (from.is_composite() || to.is_composite()) && !self.visit() {
+            return false;
+        }
         if let Type::Param(_) = to {
             let (valid, known) = self.substitutes(from, to);
             if valid || known {
@@ -76,7 +115,7 @@ impl Unifier {
                 self.fits(a, b)
             }
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
-            _ => from.is_exactly(to),
+            _ => self.is_same(from, to),
         }
     }
 
@@ -86,13 +125,13 @@ impl Unifier {
             return (true, true);
         }
         if let Some(known) = self.get(param).cloned() {
-            if candidate.is_exactly(&known) {
+            if self.is_same(candidate, &known) {
                 return (true, true);
             }
             if !self.fits(candidate, &known) {
                 return (false, true);
             }
-            let general = most_general(candidate, &known);
+            let general = self.most_general(candidate, &known);
             if self.is_free_of(param, &general) {
                 self.set(param, general);
             }
@@ -107,7 +146,7 @@ impl Unifier {
 
     /// Whether `param` does not occur in `within`.
     fn is_free_of(&self, param: &Type, within: &Type) -> bool {
-        if param.is_exactly(within) {
+        if param.is_exactly(within) || (within.is_composite() && !self.visit()) {
             return false;
         }
         match within {
@@ -118,16 +157,52 @@ impl Unifier {
 
     /// Substitutes the inferred types. Free parameters stay, or become `dyn` with `or_dyn`.
     pub(super) fn resolve(&self, t: &Type, or_dyn: bool) -> Type {
+        self.resolve_within(t, or_dyn, &mut { NODES_MAX })
+    }
+
+    /// Resolves a type of at most `left` nodes.
+    fn resolve_within(&self, t: &Type, or_dyn: bool, left: &mut usize) -> Type {
         match t {
             Type::Param(_) => match self.get(t) {
-                Some(known) => self.resolve(known, or_dyn),
+                Some(known) => self.resolve_within(known, or_dyn, left),
                 None if or_dyn => Type::Dyn,
                 None => t.clone(),
             },
-            Type::List(_) | Type::Map(_) | Type::Optional(_) | Type::Type(Some(_)) => {
-                t.map_parameters(&mut |inner| self.resolve(inner, or_dyn))
+            _ if t.is_composite() => {
+                match left.checked_sub(1) {
+                    Some(less) => *left = less,
+                    None => self.exceeded.set(true),
+                }
+                if !self.visit() {
+                    return Type::Dyn;
+                }
+                t.map_parameters(&mut |inner| self.resolve_within(inner, or_dyn, left))
             }
             _ => t.clone(),
+        }
+    }
+
+    /// The more general of two assignable types.
+    pub(super) fn most_general(&self, a: &Type, b: &Type) -> Type {
+        if self.is_as_general(a, b) { a.clone() } else { b.clone() }
+    }
+
+    fn is_as_general(&self, a: &Type, b: &Type) -> bool {
+        if matches!(a, Type::Dyn | Type::Param(_)) {
+            return true;
+        }
+        if matches!(b, Type::Dyn | Type::Param(_)) || (a.is_composite() && !self.visit()) {
+            return false;
+        }
+        match (a, b) {
+            (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
+                self.is_as_general(a, b)
+            }
+            (Type::Map(a), Type::Map(b)) => {
+                self.is_as_general(&a.0, &b.0) && self.is_as_general(&a.1, &b.1)
+            }
+            (Type::Type(_), Type::Type(_)) => true,
+            _ => self.is_same(a, b),
         }
     }
 }
@@ -145,25 +220,4 @@ fn is_nullable(t: &Type) -> bool {
             | Type::Duration
             | Type::Timestamp
     )
-}
-
-/// The more general of two assignable types.
-pub(super) fn most_general(a: &Type, b: &Type) -> Type {
-    if is_as_general(a, b) { a.clone() } else { b.clone() }
-}
-
-fn is_as_general(a: &Type, b: &Type) -> bool {
-    if matches!(a, Type::Dyn | Type::Param(_)) {
-        return true;
-    }
-    if matches!(b, Type::Dyn | Type::Param(_)) {
-        return false;
-    }
-    let same = |a: &Arc<Type>, b: &Arc<Type>| is_as_general(a, b);
-    match (a, b) {
-        (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => same(a, b),
-        (Type::Map(a), Type::Map(b)) => is_as_general(&a.0, &b.0) && is_as_general(&a.1, &b.1),
-        (Type::Type(_), Type::Type(_)) => true,
-        _ => a.is_exactly(b),
-    }
 }

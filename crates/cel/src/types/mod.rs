@@ -7,6 +7,10 @@ pub(crate) mod declaration;
 
 pub(crate) use declaration::{Declaration, Object};
 
+/// The maximum number of composite nodes of an expression's type. Types share their parts, so the
+/// type of a short expression could have any number, and all walks are limited to this one.
+pub(crate) const NODES_MAX: usize = 1_000;
+
 /// The type of an expression.
 #[derive(Clone, Debug)]
 pub enum Type {
@@ -98,18 +102,34 @@ impl Type {
         matches!(self, Self::Dyn | Self::Error)
     }
 
+    /// Whether the type has type arguments.
+    pub(crate) fn is_composite(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Map(_) | Self::Optional(_) | Self::Type(Some(_)))
+    }
+
     /// Whether both types are identical in all parts.
     pub(crate) fn is_exactly(&self, other: &Self) -> bool {
+        self.is_exactly_within(other, &mut { NODES_MAX })
+    }
+
+    /// As [`Self::is_exactly`], visiting at most `left` composite nodes; larger types are unequal.
+    pub(crate) fn is_exactly_within(&self, other: &Self, left: &mut usize) -> bool {
+        if self.is_composite() {
+            let Some(less) = left.checked_sub(1) else { return false };
+            *left = less;
+        }
         match (self, other) {
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
-                a.is_exactly(b)
+                a.is_exactly_within(b, left)
             }
-            (Self::Map(a), Self::Map(b)) => a.0.is_exactly(&b.0) && a.1.is_exactly(&b.1),
+            (Self::Map(a), Self::Map(b)) => {
+                a.0.is_exactly_within(&b.0, left) && a.1.is_exactly_within(&b.1, left)
+            }
             (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
             (Self::Struct(a), Self::Struct(b)) | (Self::Opaque(a), Self::Opaque(b)) => a == b,
             (Self::Made(a), Self::Made(b)) => a == b,
             (Self::Type(a), Self::Type(b)) => match (a, b) {
-                (Some(a), Some(b)) => a.is_exactly(b),
+                (Some(a), Some(b)) => a.is_exactly_within(b, left),
                 (None, None) => true,
                 _ => false,
             },
@@ -146,30 +166,46 @@ impl PartialEq for Type {
     }
 }
 
-/// Displays the type as in error messages.
+/// Displays the type as in error messages; the parts beyond the size limit are left out.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Dyn => f.write_str("dyn"),
-            Self::Error => f.write_str("!error!"),
-            Self::Null => f.write_str("null"),
-            Self::Bool => f.write_str("bool"),
-            Self::Int => f.write_str("int"),
-            Self::Uint => f.write_str("uint"),
-            Self::Double => f.write_str("double"),
-            Self::String => f.write_str("string"),
-            Self::Bytes => f.write_str("bytes"),
-            Self::Timestamp => f.write_str("timestamp"),
-            Self::Duration => f.write_str("duration"),
-            Self::List(inner) => write!(f, "list({inner})"),
-            Self::Map(pair) => write!(f, "map({}, {})", pair.0, pair.1),
-            Self::Object(object) => f.write_str(object.name()),
-            Self::Struct(name) | Self::Opaque(name) => f.write_str(name),
-            Self::Made(name) => f.write_str(name),
-            Self::Optional(inner) => write!(f, "optional_type({inner})"),
-            Self::Type(None) => f.write_str("type"),
-            Self::Type(Some(inner)) => write!(f, "type({inner})"),
-            Self::Param(number) => write!(f, "_var{number}"),
+        self.write(f, &mut { NODES_MAX })
+    }
+}
+
+impl Type {
+    /// Writes at most `left` composite nodes.
+    fn write(&self, f: &mut fmt::Formatter<'_>, left: &mut usize) -> fmt::Result {
+        if self.is_composite() {
+            let Some(less) = left.checked_sub(1) else { return f.write_str("...") };
+            *left = less;
         }
+        let name = match self {
+            Self::Dyn => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Timestamp => "timestamp",
+            Self::Duration => "duration",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Object(object) => object.name(),
+            Self::Struct(name) | Self::Opaque(name) => name,
+            Self::Made(name) => name,
+            Self::Optional(_) => "optional_type",
+            Self::Type(_) => "type",
+            Self::Param(number) => return write!(f, "_var{number}"),
+        };
+        f.write_str(name)?;
+        for (at, inner) in self.parameters().into_iter().enumerate() {
+            f.write_str(if at == 0 { "(" } else { ", " })?;
+            inner.write(f, left)?;
+        }
+        f.write_str(if self.is_composite() { ")" } else { "" })
     }
 }
