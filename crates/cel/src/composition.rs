@@ -18,7 +18,7 @@ use crate::plan::NamedValues;
 use crate::program::Program;
 use crate::types::Type;
 use crate::types::declaration::{Declaration, Object};
-use crate::value::{Eval, Val, to_json};
+use crate::value::{Eval, to_json};
 
 /// The maximum length of a chain of values that is evaluated recursively. Longer chains are
 /// evaluated from their beginning, because the stack is limited.
@@ -36,6 +36,8 @@ pub struct Composition {
     indices: HashMap<Str, Vec<usize>>,
     /// The compiled expressions, or the errors of those that do not compile.
     programs: Vec<Result<Program, String>>,
+    /// The declared type of each value.
+    types: Vec<Type>,
     /// The length of the longest chain of references from each expression.
     chains: Vec<usize>,
 }
@@ -48,6 +50,8 @@ pub struct Composed<'a> {
     /// Whether the values of long chains have been evaluated.
     is_prepared: Cell<bool>,
     cost: Cell<u64>,
+    /// The work of all values.
+    work: Cell<u64>,
 }
 
 impl Composition {
@@ -60,6 +64,7 @@ impl Composition {
         let chain = 1 + chains.max().unwrap_or(0);
         self.indices.entry(name.clone()).or_default().push(self.names.len());
         self.names.push(name);
+        self.types.push(program.as_ref().map_or(Type::Dyn, |p| stored_type(p.output_type())));
         self.programs.push(program);
         self.chains.push(chain);
     }
@@ -71,9 +76,8 @@ impl Composition {
     pub fn declaration(&self, type_name: &'static str, expression: &str) -> Declaration {
         let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let fields = words.filter_map(|word| {
-            let program = &self.programs[self.find(word, self.names.len())?];
-            let found = program.as_ref().map_or(&Type::Dyn, Program::output_type);
-            Some((word.into(), Declaration::Typed(stored_type(found))))
+            let found = &self.types[self.find(word, self.names.len())?];
+            Some((word.into(), Declaration::Typed(found.clone())))
         });
         Declaration::Composed(Object::of_identifiers(type_name, fields))
     }
@@ -112,7 +116,8 @@ impl<'a> Composed<'a> {
     /// No values evaluated yet.
     pub fn new(composition: &'a Composition) -> Self {
         let values = RefCell::new(vec![None; composition.names.len()]);
-        Self { composition, values, is_prepared: Cell::new(false), cost: Cell::new(0) }
+        let (is_prepared, cost, work) = (Cell::new(false), Cell::new(0), Cell::new(0));
+        Self { composition, values, is_prepared, cost, work }
     }
 
     /// Returns the cost of the values evaluated since the last call.
@@ -146,25 +151,28 @@ impl<'a> Composed<'a> {
                 let message = format!("composited variable {:?} fails to compile: {why}", &**name);
                 Err(EvalError::new(message))
             }
-            Ok(program) => {
-                let mut context = Context::new(COST_MAX);
-                let value = program.value(bindings, Some((self, index)), &mut context);
-                self.cost.set(self.cost.get().saturating_add(context.cost()));
-                let is_bounded = |value: &Val<'_>| {
-                    self.composition.chains[index] == 1 || !value.is_deeper_than(NESTED_MAX)
-                };
-                let too_deep = || EvalError::new("values are nested too deeply");
-                let value = value.and_then(|value| match is_bounded(&value) {
-                    true => Ok(value),
-                    false => Err(too_deep()),
-                });
-                value.map_err(|why| {
-                    let name = &**name;
-                    EvalError::new(format!("composited variable {name:?} fails to evaluate: {why}"))
-                })
-            }
+            Ok(program) => self.evaluated(index, program, bindings).map_err(|why| {
+                let name = &**name;
+                EvalError::new(format!("composited variable {name:?} fails to evaluate: {why}"))
+            }),
         };
         self.values.borrow_mut()[index] = Some(value.clone());
+        value
+    }
+
+    fn evaluated(&self, index: usize, program: &'a Program, bindings: &Bindings<'a>) -> Eval<'a> {
+        let mut context = Context::new(COST_MAX).after(self.work.get());
+        let value = program.value(bindings, Some((self, index)), &mut context);
+        self.cost.set(self.cost.get().saturating_add(context.cost()));
+        let value = value.and_then(|value| {
+            // A value that uses no other one is as deep as its expression.
+            let is_combined = self.composition.chains[index] > 1;
+            if is_combined && value.is_deeper_than(NESTED_MAX, &mut context)? {
+                return Err(EvalError::new("values are nested too deeply"));
+            }
+            Ok(value)
+        });
+        self.work.set(self.work.get().saturating_add(context.worked()));
         value
     }
 }
@@ -180,13 +188,12 @@ impl Program {
         composed: &Composed<'a>,
         budget: &mut Budget,
     ) -> Result<Value, EvalError> {
-        let limit = budget.left().min(COST_MAX);
-        let mut context = Context::new(limit);
+        let mut context = budget.begin();
         composed.prepare(bindings);
         let value = self.value(bindings, Some((composed, composed.end())), &mut context);
         let result = value.and_then(|value| to_json(&value, &mut context));
         let enough = budget.spend(composed.take_cost());
-        budget.spend(context.cost());
+        budget.end(context);
         if enough { result } else { Err(EvalError::cost()) }
     }
 }

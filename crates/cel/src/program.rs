@@ -87,11 +87,10 @@ impl Program {
         bindings: &Bindings<'_>,
         budget: &mut Budget,
     ) -> Result<Value, EvalError> {
-        let limit = budget.left().min(crate::context::COST_MAX);
-        let mut context = Context::new(limit);
+        let mut context = budget.begin();
         let result =
             self.evaluate_in(bindings, &mut context, |value, context| to_json(&value, context));
-        budget.spend(context.cost());
+        budget.end(context);
         result
     }
 

@@ -2,6 +2,8 @@
 
 use super::call::{compares_lengths, is_sort, selector_cost, sets_factor, traversal};
 use super::{Estimate, LIST, PATTERN, TRAVERSAL, scaled};
+use crate::context::Context;
+use crate::error::EvalError;
 use crate::functions::Overload;
 use crate::value::{Text, Val};
 
@@ -147,8 +149,21 @@ impl Actual {
         }
     }
 
-    /// The cost of a call.
-    pub(crate) fn of(self, args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
+    /// The cost of a call. A deep traversal of values counts as work.
+    pub(crate) fn of_call(
+        self,
+        args: &[Val<'_>],
+        result: Option<&Val<'_>>,
+        context: &mut Context,
+    ) -> Result<u64, EvalError> {
+        match (self, args) {
+            (Self::Deep, [first, ..]) => deep(first, context),
+            _ => Ok(self.of(args, result)),
+        }
+    }
+
+    /// The cost of a call, except for a deep traversal.
+    fn of(self, args: &[Val<'_>], result: Option<&Val<'_>>) -> u64 {
         let size = |i: usize| args.get(i).map_or(1, Val::size);
         let inner = |i: usize| args.get(i).map_or(1, Val::inner_size);
         let pattern = |text: u64, pattern: u64| {
@@ -168,7 +183,7 @@ impl Actual {
             Self::Pattern => pattern(size(0), size(1)),
             Self::Matches => pattern(inner(0), inner(1)),
             Self::Contains => traversal(inner(0)).saturating_mul(traversal(inner(1))),
-            Self::Deep => args.first().map_or(0, deep),
+            Self::Deep => 0,
             Self::Selector => selector_cost(Estimate::fixed(size(1))).max,
             Self::Address { range, text } => {
                 let own = size(0);
@@ -222,16 +237,42 @@ fn made(factor: f64, size: u64) -> u64 {
     scaled.wrapping_add(1 + LIST)
 }
 
-/// The cost of a deep traversal of a value.
-fn deep(value: &Val<'_>) -> u64 {
-    match value {
+/// The cost of a deep traversal of a value. It ends when it exceeds the cost that is left: values
+/// can share parts, which are visited each time, so there may be far more visits than values.
+fn deep(value: &Val<'_>, context: &mut Context) -> Result<u64, EvalError> {
+    let mut cost = 0;
+    add_deep(value, &mut cost, context)?;
+    Ok(cost)
+}
+
+fn add_deep(value: &Val<'_>, cost: &mut u64, context: &mut Context) -> Result<(), EvalError> {
+    // Short texts cost nothing, but must be visited.
+    context.visit()?;
+    if *cost > context.left() {
+        return context.charge(*cost);
+    }
+    let own = match value {
         Val::String(text) => (text.len() as f64 * TRAVERSAL) as u64,
         Val::Bytes(bytes) => (bytes.len() as f64 * TRAVERSAL) as u64,
-        Val::List(list) => list.iter().map(|item| item.map_or(1, |item| deep(&item))).sum(),
+        Val::List(list) => {
+            for item in list.iter() {
+                match item {
+                    Ok(item) => add_deep(&item, cost, context)?,
+                    Err(_) => *cost = cost.saturating_add(1),
+                }
+            }
+            0
+        }
         Val::Map(map) => {
-            let entries = map.entries().unwrap_or_default();
-            entries.iter().map(|(key, value)| deep(key) + deep(value)).sum()
+            context.work(map.len() as u64)?;
+            for (key, value) in map.entries().unwrap_or_default() {
+                add_deep(&key, cost, context)?;
+                add_deep(&value, cost, context)?;
+            }
+            0
         }
         _ => 1,
-    }
+    };
+    *cost = cost.saturating_add(own);
+    Ok(())
 }

@@ -277,11 +277,14 @@ fn string(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     }
 }
 
-/// A nested value as text.
+/// A nested value as text. Its length counts as work, at each level: every level copies it.
 fn nested(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     context.work(1)?;
-    Ok(match value {
-        Val::String(text) => quote(text),
+    let text = match value {
+        Val::String(text) => {
+            context.work(text.len() as u64)?;
+            quote(text)
+        }
         Val::Bytes(_) => format!("b{}", quote(&string(value, context)?)),
         Val::Timestamp(_) => format!("timestamp({})", quote(&value.to_string())),
         Val::Duration(_) => format!("duration({})", quote(&value.to_string())),
@@ -291,20 +294,20 @@ fn nested(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
             let mut out = String::from("[");
             for (at, item) in list.iter().enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });
-                let item = nested(&item?, context)?;
-                context.work(item.len() as u64)?;
-                out.push_str(&item);
+                out.push_str(&nested(&item?, context)?);
             }
             out.push(']');
             out
         }
-        Val::Map(map) => return entries(map, context),
+        Val::Map(map) => entries(map, context)?,
         Val::Optional(_) | Val::Opaque(_) | Val::Made(_) => {
             let message = "error during formatting: no formatting function for";
             return Err(EvalError::new(format!("{message} {}", value.type_name())));
         }
         other => other.to_string(),
-    })
+    };
+    context.work(text.len() as u64)?;
+    Ok(text)
 }
 
 /// A map as text, ordered by the text of its keys.

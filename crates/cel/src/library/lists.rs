@@ -178,9 +178,16 @@ fn items<'a>(list: &List<'a>, context: &mut Context) -> Result<Vec<Val<'a>>, Eva
     list.iter().collect()
 }
 
+/// Accounts for the texts of items that will be compared this many times.
+fn read_texts(items: &[Val<'_>], times: usize, context: &mut Context) -> Result<(), EvalError> {
+    let text = |item: &Val<'_>| if let Val::String(text) = item { text.len() } else { 0 };
+    context.read(items.iter().map(text).fold(0, usize::saturating_add).saturating_mul(times))
+}
+
 fn is_sorted<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;
+    read_texts(&items, 1, context)?;
     for pair in items.windows(2) {
         // Incomparable items are not out of order.
         if compare(&pair[0], &pair[1]).is_ok_and(Ordering::is_gt) {
@@ -207,6 +214,7 @@ fn sum<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 fn extreme<'a>(context: &mut Context, args: &[Val<'a>], name: &str, worse: Ordering) -> Eval<'a> {
     let [Val::List(list)] = args else { return no_overload() };
     let items = items(list, context)?;
+    read_texts(&items, 1, context)?;
     let better = |best: Val<'a>, item: Val<'a>| match compare(&best, &item) {
         Ok(order) if order == worse => item,
         _ => best,
@@ -328,9 +336,7 @@ fn sort_by<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     if keys.len() > 1 && keys.iter().any(|key| key.type_name() != first.type_name()) {
         return Err(EvalError::new("list elements must have the same type"));
     }
-    let text = |key: &Val<'_>| if let Val::String(text) = key { text.len() } else { 0 };
-    let rounds = keys.len().ilog2() as usize + 1;
-    context.read(keys.iter().map(text).sum::<usize>().saturating_mul(rounds))?;
+    read_texts(&keys, keys.len().ilog2() as usize + 1, context)?;
     let mut pairs: Vec<_> = keys.into_iter().zip(list).collect();
     pairs.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
     Ok(Val::list(pairs.into_iter().map(|(_, item)| item).collect()))

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use super::no_overload;
-use crate::context::Context;
+use crate::context::{Compiled, Context};
 use crate::error::EvalError;
 use crate::functions::Guard::Own;
 use crate::functions::Row;
 use crate::pattern::Pattern;
 use crate::value::{Eval, Text, Val};
+
+/// The work of compiling a pattern, for each byte of its memory limit.
+const COMPILED: u64 = 4;
 
 pub(super) const FUNCTIONS: &[Row] = &[
     (
@@ -90,15 +93,18 @@ fn called<'a>(function: &str, context: &mut Context, args: &[Val<'a>]) -> Eval<'
     with(&pattern, function, args, context)
 }
 
-fn compiled(pattern: &str, context: &mut Context) -> Result<Arc<Pattern>, EvalError> {
-    if let Some((last, compiled)) = &context.pattern
-        && **last == *pattern
-    {
-        return Ok(Arc::clone(compiled));
+/// Compiles a pattern, or finds it among those that were used last.
+fn compiled(pattern: &str, context: &mut Context) -> Compiled {
+    if let Some(known) = context.known_pattern(pattern) {
+        return known;
     }
-    let compiled = Arc::new(Pattern::new(pattern, |size| context.work(size as u64 / 2))?);
-    context.pattern = Some((pattern.into(), Arc::clone(&compiled)));
-    Ok(compiled)
+    let compiled = Pattern::new(pattern, |size| context.work(size as u64 * COMPILED));
+    let compiled = compiled.map(Arc::new);
+    match &compiled {
+        Err(error) if error.is_cancelled() => {}
+        _ => context.keep_pattern(pattern, compiled.clone()),
+    }
+    compiled
 }
 
 fn matches<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {

@@ -173,8 +173,8 @@ fn last_index_of<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 
 /// The first or last index of an item in a list. Incomparable items are unequal.
 fn position<'a>(list: &List<'a>, item: &Val<'a>, context: &mut Context, last: bool) -> Eval<'a> {
-    context.work(list.len())?;
     let len = list.len();
+    context.work(len.saturating_mul(1 + u64::from(list.depth())))?;
     for step in 0..len {
         let index = if last { len - 1 - step } else { step };
         let Some(Ok(other)) = list.get(index) else { continue };

@@ -221,6 +221,9 @@ impl Step {
         may_be_absent: bool,
         frame: &mut Frame<'a, '_>,
     ) -> Result<Option<Val<'a>>, EvalError> {
+        if let Val::List(list) = value {
+            frame.context.work(u64::from(list.depth()))?;
+        }
         match &self.key {
             Key::Text { text, object, field } => {
                 if let (Some(object), Val::Map(map)) = (object, value)

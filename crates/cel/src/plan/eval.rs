@@ -49,6 +49,17 @@ impl<'a, 'c> Frame<'a, 'c> {
         Self { named, ..self }
     }
 
+    /// Charges the cost of a call.
+    fn charge_call(
+        &mut self,
+        cost: Actual,
+        args: &[Val<'a>],
+        result: Option<&Val<'a>>,
+    ) -> Result<(), EvalError> {
+        let cost = cost.of_call(args, result, self.context)?;
+        self.context.charge(cost)
+    }
+
     /// The value of a named expression.
     pub(super) fn composed(&self, name: &str) -> Eval<'a> {
         let found = self.named.and_then(|(all, before)| all.get(name, before, self.bindings));
@@ -158,7 +169,7 @@ fn both<'a>(
         (Ok(a), Ok(b)) => Ok([a, b]),
         (a, b) => {
             let scalar = |operand: &Eval<'a>| operand.clone().unwrap_or(Val::Null);
-            frame.context.charge(cost.of(&[scalar(&a), scalar(&b)], None))?;
+            frame.charge_call(cost, &[scalar(&a), scalar(&b)], None)?;
             Err(a.err().or(b.err()).unwrap_or_else(EvalError::no_such_overload))
         }
     }
@@ -205,11 +216,16 @@ fn optional_or<'a>(operands: &'a [Node; 2], unwrap: bool, frame: &mut Frame<'a, 
 }
 
 /// The value that an optional item or entry inserts, if any.
-fn put_in<'a>(value: Val<'a>, optional: bool, what: &str) -> Result<Option<Val<'a>>, EvalError> {
+fn put_in<'a>(
+    value: Val<'a>,
+    optional: bool,
+    what: impl FnOnce() -> String,
+) -> Result<Option<Val<'a>>, EvalError> {
     match value {
         value if !optional => Ok(Some(value)),
         Val::Optional(inner) => Ok(inner.map(|inner| (*inner).clone())),
         other => {
+            let what = what();
             let message = format!("cannot initialize optional {what} from non-optional value");
             Err(EvalError::new(format!("{message} {other}")))
         }
@@ -227,7 +243,7 @@ fn made_list<'a>(items: &'a [(Node, bool)], frame: &mut Frame<'a, '_>) -> Eval<'
     let mut out = Vec::with_capacity(items.len());
     for (item, optional) in items {
         let value = item.eval(frame)?;
-        out.extend(put_in(value, *optional, "list element")?);
+        out.extend(put_in(value, *optional, || "list element".to_owned())?);
     }
     Ok(Val::list(out))
 }
@@ -244,8 +260,7 @@ fn made_map<'a>(entries: &'a [(Node, Node, bool)], frame: &mut Frame<'a, '_>) ->
     for (key, value, optional) in entries {
         let key = key.eval(frame)?;
         let value = value.eval(frame)?;
-        let what = if *optional { format!("entry '{key}'") } else { String::new() };
-        let value = put_in(value, *optional, &what)?;
+        let value = put_in(value, *optional, || format!("entry '{key}'"))?;
         let unsupported = || EvalError::new("unsupported key type");
         let key = Key::new(key).ok_or_else(unsupported)?;
         match value {
@@ -275,8 +290,7 @@ fn made<'a>(
     let mut out = BTreeMap::new();
     for (field, value, optional) in fields {
         let value = value.eval(frame)?;
-        let what = if *optional { format!("entry '{field}'") } else { String::new() };
-        match put_in(value, *optional, &what)? {
+        match put_in(value, *optional, || format!("entry '{field}'"))? {
             Some(value) => out.insert(Arc::clone(field), value),
             None => out.remove(field),
         };
@@ -298,7 +312,7 @@ impl Invocation {
             [one] => match one.eval(frame) {
                 Ok(one) => Ok(Args::One([one])),
                 Err(error) => {
-                    frame.context.charge(self.cost.of(&[Val::Null], None))?;
+                    frame.charge_call(self.cost, &[Val::Null], None)?;
                     Err(error)
                 }
             },
@@ -325,7 +339,7 @@ impl Invocation {
                 Err(error) => {
                     values.push(Val::Null);
                     if values.len() == args.len() {
-                        frame.context.charge(self.cost.of(&values, None))?;
+                        frame.charge_call(self.cost, &values, None)?;
                     }
                     return Err(error);
                 }
@@ -360,7 +374,7 @@ impl Invocation {
         {
             return Err(error.clone());
         }
-        frame.context.charge(self.cost.of(args, value.as_ref().ok()))
+        frame.charge_call(self.cost, args, value.as_ref().ok())
     }
 }
 

@@ -52,6 +52,7 @@ impl Fold {
         frame: &mut Frame<'a, '_>,
     ) -> Result<(), EvalError> {
         for index in 0..list.len() {
+            frame.context.work(u64::from(list.depth()))?;
             let Some(item) = super::access::item(list, index) else { break };
             match self.var2 {
                 None => frame.set(self.var, Local::Known(item)),

@@ -12,7 +12,7 @@ fn environment() -> Environment {
 }
 
 /// Evaluates with the maximum budget, and returns the outcome as text.
-fn evaluate(expression: &str, value: &Value) -> String {
+pub(super) fn evaluate(expression: &str, value: &Value) -> String {
     let program = match environment().compile(expression) {
         Ok(program) => program,
         Err(error) => return error.to_string(),
@@ -25,7 +25,7 @@ fn evaluate(expression: &str, value: &Value) -> String {
     }
 }
 
-const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
+pub(super) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
 
 #[test]
 fn expensive_evaluations_are_cancelled() {

@@ -4,5 +4,6 @@
 mod hostile;
 mod rows;
 mod schema;
+mod shared;
 mod show;
 mod spec;

@@ -127,9 +127,10 @@ fn owned(value: Value) -> Val<'static> {
     }
 }
 
-/// Converts a value to data: times and durations as text, bytes in base64.
+/// Converts a value to data: times and durations as text, bytes in base64. Visited values and
+/// copied bytes count as work.
 pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, EvalError> {
-    context.work(1)?;
+    context.value()?;
     Ok(match value {
         Val::Null => Value::Null,
         Val::Bool(b) => Value::Bool(*b),
@@ -137,20 +138,33 @@ pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, E
         Val::Uint(n) => i64::try_from(*n).map_or(Value::Float(*n as f64), Value::Int),
         Val::Double(n) if n.is_finite() => Value::Float(*n),
         Val::Double(n) => Value::from(crate::number::shortest(*n)),
-        Val::String(text) => Value::String(Str::from(&**text)),
-        Val::Bytes(bytes) => Value::from(to_base64(bytes)),
+        Val::String(text) => {
+            context.work(text.len() as u64)?;
+            Value::String(Str::from(&**text))
+        }
+        Val::Bytes(bytes) => {
+            context.work(bytes.len() as u64)?;
+            Value::from(to_base64(bytes))
+        }
         Val::Optional(None) => Value::Null,
         Val::Optional(Some(inner)) => to_json(inner, context)?,
-        Val::List(List::Tree { items, .. }) => Value::Array(items.to_vec()),
+        Val::List(List::Tree { items, .. }) => {
+            items.iter().try_for_each(|item| copy(item, context))?;
+            Value::Array(items.to_vec())
+        }
         Val::List(list) => {
             let items: Result<_, EvalError> =
                 list.iter().map(|item| to_json(&item?, context)).collect();
             Value::Array(items?)
         }
-        Val::Map(Map::Tree { members, .. }) => Value::Object((*members).clone()),
+        Val::Map(Map::Tree { members, .. }) => {
+            copy_members(members, context)?;
+            Value::Object((*members).clone())
+        }
         Val::Map(Map::Owned(entries)) => {
             let mut out = Tree::new();
             for (key, value) in entries.iter() {
+                context.work(key.value().size())?;
                 out.insert(key.value().to_string(), to_json(value, context)?);
             }
             Value::Object(out)
@@ -160,19 +174,47 @@ pub(crate) fn to_json(value: &Val<'_>, context: &mut Context) -> Result<Value, E
     })
 }
 
+/// Accounts for a copy of data.
+fn copy(value: &Value, context: &mut Context) -> Result<(), EvalError> {
+    context.value()?;
+    match value {
+        Value::String(text) => context.work(text.len() as u64),
+        Value::Raw(text) => context.work(text.len() as u64),
+        Value::Array(items) => items.iter().try_for_each(|item| copy(item, context)),
+        Value::Object(members) => copy_members(members, context),
+        _ => Ok(()),
+    }
+}
+
+fn copy_members(members: &Tree, context: &mut Context) -> Result<(), EvalError> {
+    members.iter().try_for_each(|(name, value)| {
+        context.work(name.len() as u64)?;
+        copy(value, context)
+    })
+}
+
 /// The identity of a scalar in a set.
 pub(crate) fn identity(value: &Val<'_>, context: &mut Context) -> Result<String, EvalError> {
     Ok(format!("{:?}", to_json(value, context)?))
 }
 
-/// The identity of an object in a keyed list.
+/// The identity of an object in a keyed list. Only the members that are its keys are read.
 pub(crate) fn key_of(
     value: &Val<'_>,
     keys: &[Str],
     context: &mut Context,
 ) -> Result<String, EvalError> {
-    let data = to_json(value, context)?;
-    let keys: Vec<Option<&Value>> = keys.iter().map(|key| data.get(key)).collect();
+    let data;
+    let members = match value {
+        Val::Map(Map::Tree { members, .. }) => Some(*members),
+        other => {
+            data = to_json(other, context)?;
+            data.as_object()
+        }
+    };
+    let keys: Vec<Option<&Value>> =
+        keys.iter().map(|key| members.and_then(|members| members.get(key))).collect();
+    keys.iter().flatten().try_for_each(|key| copy(key, context))?;
     Ok(format!("{keys:?}"))
 }
 

@@ -131,6 +131,9 @@ fn maps<'a>(a: &Map<'a>, b: &Map<'a>, context: &mut Context) -> Result<bool, Eva
         return trees((a, *in_a), (b, *in_b), context);
     }
     for key in a.keys() {
+        if let Val::String(name) = &key {
+            context.read(name.len())?;
+        }
         let (Some(a), Some(b)) = (a.get(&key)?, b.get(&key)?) else { return Ok(false) };
         if !a.equals(&b, context)? {
             return Ok(false);
@@ -144,10 +147,12 @@ type Members<'a> = (&'a pintle_value::Map, Declared<'a>);
 /// Compares objects of data. Undeclared members are compared as data, where both have them.
 fn trees<'a>(a: Members<'a>, b: Members<'a>, context: &mut Context) -> Result<bool, EvalError> {
     for (name, value) in a.0.iter() {
+        context.read(name.len())?;
         let other = b.0.get(name);
         let Some(value) = a.1.lift_member(name, value) else {
-            let differ = other.is_some_and(|other| !same_data(value, other));
-            if differ {
+            if let Some(other) = other
+                && !same_data(value, other, context)?
+            {
                 return Ok(false);
             }
             continue;
@@ -168,6 +173,36 @@ fn trees<'a>(a: Members<'a>, b: Members<'a>, context: &mut Context) -> Result<bo
 }
 
 /// Compares undeclared members.
-fn same_data(a: &Value, b: &Value) -> bool {
-    a == b
+fn same_data(a: &Value, b: &Value, context: &mut Context) -> Result<bool, EvalError> {
+    context.work(1)?;
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (a, b) in a.iter().zip(b) {
+                if !same_data(a, b, context)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            for (name, a) in a.iter() {
+                context.read(name.len())?;
+                let Some(b) = b.get(name) else { return Ok(false) };
+                if !same_data(a, b, context)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Value::Array(_) | Value::Object(_), _) => Ok(false),
+        (Value::String(a), Value::String(b)) if a.len() == b.len() => {
+            context.read(a.len())?;
+            Ok(a == b)
+        }
+        (Value::Raw(text), _) => {
+            context.read(text.len())?;
+            Ok(a == b)
+        }
+        (a, b) => Ok(a == b),
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) enum List<'a> {
     /// Items that an expression constructed; those from a set or a keyed list keep its merge type.
     Owned { items: Arc<Vec<Val<'a>>>, merge: Option<&'a Merge> },
     /// A concatenation. In the cost model, adding lists costs one, so it must not copy items.
-    Chain { parts: Arc<(List<'a>, List<'a>)>, len: u64 },
+    Chain { parts: Arc<(List<'a>, List<'a>)>, len: u64, depth: u32 },
 }
 
 /// The declaration of a list in a tree.
@@ -36,6 +36,14 @@ impl<'a> List<'a> {
             Self::Tree { items, .. } => items.len() as u64,
             Self::Owned { items, .. } => items.len() as u64,
             Self::Chain { len, .. } => *len,
+        }
+    }
+
+    /// The nesting of concatenations: the steps to find an item by its index.
+    pub(crate) const fn depth(&self) -> u32 {
+        match self {
+            Self::Chain { depth, .. } => *depth,
+            _ => 0,
         }
     }
 
@@ -110,7 +118,8 @@ impl<'a> List<'a> {
             return first;
         }
         let len = first.len().saturating_add(second.len());
-        Self::Chain { parts: Arc::new((first, second)), len }
+        let depth = first.depth().max(second.depth()).saturating_add(1);
+        Self::Chain { parts: Arc::new((first, second)), len, depth }
     }
 }
 

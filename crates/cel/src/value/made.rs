@@ -80,7 +80,7 @@ impl<'a> Made<'a> {
     pub(crate) fn to_json(&self, context: &mut Context) -> Result<Value, EvalError> {
         let mut wrong = Vec::new();
         if self.type_name.as_ref() != PATCH {
-            check(self, &self.type_name, &mut wrong);
+            check(self, &self.type_name, &mut wrong, context)?;
         }
         if !wrong.is_empty() {
             return Err(EvalError::misplaced(format!("type mismatch: {}", wrong.join("\n"))));
@@ -98,8 +98,15 @@ impl<'a> Made<'a> {
 }
 
 /// Compares the types of all objects with their paths. Lists and maps do not add to a path.
-fn check(made: &Made<'_>, path: &str, wrong: &mut Vec<String>) {
+/// Visiting values counts as work: they can share parts, which are visited each time.
+fn check(
+    made: &Made<'_>,
+    path: &str,
+    wrong: &mut Vec<String>,
+    context: &mut Context,
+) -> Result<(), EvalError> {
     if &*made.type_name != path {
+        context.work((path.len() + made.type_name.len()) as u64)?;
         wrong.push(format!(
             "unexpected type name {:?}, expected {path:?}, which matches field name path from root \
              Object type",
@@ -107,19 +114,28 @@ fn check(made: &Made<'_>, path: &str, wrong: &mut Vec<String>) {
         ));
     }
     for (name, value) in &made.fields {
-        check_in(value, &format!("{path}.{name}"), wrong);
+        context.work((path.len() + name.len()) as u64)?;
+        check_in(value, &format!("{path}.{name}"), wrong, context)?;
     }
+    Ok(())
 }
 
-fn check_in(value: &Val<'_>, path: &str, wrong: &mut Vec<String>) {
+fn check_in(
+    value: &Val<'_>,
+    path: &str,
+    wrong: &mut Vec<String>,
+    context: &mut Context,
+) -> Result<(), EvalError> {
+    context.visit()?;
     match value {
-        Val::Made(made) => check(made, path, wrong),
-        Val::List(list) if !list.is_of_data() => {
-            list.iter().filter_map(Result::ok).for_each(|item| check_in(&item, path, wrong));
-        }
+        Val::Made(made) => check(made, path, wrong, context),
+        Val::List(list) if !list.is_of_data() => list
+            .iter()
+            .filter_map(Result::ok)
+            .try_for_each(|item| check_in(&item, path, wrong, context)),
         Val::Map(super::Map::Owned(entries)) => {
-            entries.values().for_each(|value| check_in(value, path, wrong));
+            entries.values().try_for_each(|value| check_in(value, path, wrong, context))
         }
-        _ => {}
+        _ => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ mod order;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::context::Context;
 use crate::error::EvalError;
 use crate::time::Timestamp;
 use crate::types::Type;
@@ -22,6 +23,10 @@ pub(crate) use made::Made;
 pub(crate) use map::{Key, Map, Owned};
 pub(crate) use opaque::Opaque;
 pub(crate) use order::compare;
+
+/// The maximum nesting of concatenations in a value that is built from other named values; walking
+/// them is recursive.
+const CHAIN_MAX: u32 = 4_000;
 
 /// The result of an evaluation step.
 pub(crate) type Eval<'a> = Result<Val<'a>, EvalError>;
@@ -178,21 +183,44 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Whether values are nested deeper than `depth`. Data is not counted, as its nesting is
-    /// bounded elsewhere.
-    pub(crate) fn is_deeper_than(&self, depth: usize) -> bool {
-        let Some(below) = depth.checked_sub(1) else { return true };
+    /// Whether values, or concatenations of lists, are nested deeper than `depth`. Data is not
+    /// counted, as its nesting is bounded elsewhere. Visiting values counts as work: they can share
+    /// parts, which are visited each time.
+    pub(crate) fn is_deeper_than(
+        &self,
+        depth: usize,
+        context: &mut Context,
+    ) -> Result<bool, EvalError> {
+        let Some(below) = depth.checked_sub(1) else { return Ok(true) };
+        context.visit()?;
+        let mut deeper = |value: &Self| value.is_deeper_than(below, context);
         match self {
+            Self::List(list) if list.depth() > CHAIN_MAX => return Ok(true),
             Self::List(list) if !list.is_of_data() => {
-                list.iter().any(|item| item.is_ok_and(|item| item.is_deeper_than(below)))
+                for item in list.iter().filter_map(Result::ok) {
+                    if deeper(&item)? {
+                        return Ok(true);
+                    }
+                }
             }
             Self::Map(Map::Owned(entries)) => {
-                entries.values().any(|value| value.is_deeper_than(below))
+                for value in entries.values() {
+                    if deeper(value)? {
+                        return Ok(true);
+                    }
+                }
             }
-            Self::Made(made) => made.fields.values().any(|value| value.is_deeper_than(below)),
-            Self::Optional(Some(inner)) => inner.is_deeper_than(below),
-            _ => false,
+            Self::Made(made) => {
+                for value in made.fields.values() {
+                    if deeper(value)? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Self::Optional(Some(inner)) => return deeper(inner),
+            _ => {}
         }
+        Ok(false)
     }
 
     /// Whether `optional.ofNonZeroValue` treats the value as zero.
