@@ -3,14 +3,16 @@
 //!
 //! The server's OpenAPI documents say what can be large: every list, map and text of every kind,
 //! and several lists of one object together, to find quadratic work. Each object is created,
-//! updated, patched and applied. Other large parts of requests follow: patches with many
-//! operations, selectors, headers, documents in YAML and Protobuf.
+//! updated, patched and applied. Before that come other large parts of requests: patches with many
+//! operations, selectors, headers, documents in YAML and Protobuf, and objects with two large parts
+//! that once made a request expensive.
 //!
 //! Never run this against a server that is in use.
 
 mod axes;
 mod fill;
 mod meter;
+mod products;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -150,7 +152,9 @@ impl Sweep<'_> {
         let namespaces = "/api/v1/namespaces";
         let namespace = json!({"metadata": {"name": self.namespace}});
         self.meter.send(&json_request("POST", namespaces, &namespace))?;
-        for (name, requests) in axes::all(&self.namespace, self.campaign.body_bytes) {
+        let bytes = self.campaign.body_bytes;
+        let axes = axes::all(&self.namespace, bytes);
+        for (name, requests) in axes.into_iter().chain(products::all(&self.namespace, bytes)?) {
             if !self.is_wanted(&name) {
                 continue;
             }

@@ -264,7 +264,8 @@ fn heads(namespace: &str, bytes: usize) -> Vec<(String, Vec<Request>)> {
     all
 }
 
-fn raw(method: &str, path: &str, media: &str, body: impl Into<Vec<u8>>) -> Request {
+/// A request with a body.
+pub(super) fn raw(method: &str, path: &str, media: &str, body: impl Into<Vec<u8>>) -> Request {
     let mut request = get(path);
     method.clone_into(&mut request.method);
     request.headers.push(("Content-Type".to_owned(), media.to_owned()));
