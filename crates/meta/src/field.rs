@@ -17,7 +17,7 @@ mod tests;
 pub const ERRORS_MAX: usize = 1000;
 /// The maximum size of a value, and of a path, in an error. A large value may be the subject of a
 /// thousand errors. Upstream shows the whole value.
-const SHOWN_BYTES_MAX: usize = 4096;
+pub(crate) const SHOWN_BYTES_MAX: usize = 4096;
 /// The maximum size of an error's detail. The largest details are diffs of whole pods.
 const DETAIL_BYTES_MAX: usize = 64 * 1024;
 
@@ -123,6 +123,7 @@ impl Error {
     /// The value violates a rule. `shown` is the formatted value, for cases where upstream's order
     /// of members differs from a [`Value`]'s.
     pub fn invalid_shown(path: &Path, shown: String, detail: impl Into<String>) -> Self {
+        let shown = truncated(&shown).into_owned();
         Self::new(ErrorType::Invalid, path, Some(shown), detail.into())
     }
 

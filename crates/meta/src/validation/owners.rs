@@ -1,22 +1,30 @@
 //! Validation of owner references.
 
+use std::cell::LazyCell;
+
 use pintle_value::{Path, Value, json};
 
 use crate::{
     GroupVersion, GroupVersionKind,
-    field::{Error, Errors},
+    field::{Error, Errors, SHOWN_BYTES_MAX, truncated},
 };
 
 /// Validates an object's owner references. Upstream's errors name the list, not the item.
 pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
     let mut errors = Errors::new();
     let mut controller: Option<String> = None;
+    let all = LazyCell::new(|| all_shown(owners));
     for owner in owners {
         owner_reference(&mut errors, owner, path);
+        // Each error shows all references, so none is made in vain.
+        if errors.is_full() {
+            break;
+        }
         if owner.get("controller").and_then(Value::as_bool) != Some(true) {
             continue;
         }
-        let this = format!("{}/{}", text(owner, "kind"), text(owner, "name"));
+        let (kind, name) = (truncated(text(owner, "kind")), truncated(text(owner, "name")));
+        let this = format!("{kind}/{name}");
         match &controller {
             None => controller = Some(this),
             Some(first) => {
@@ -24,9 +32,7 @@ pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
                     "Only one reference can have Controller set to true. Found \"true\" in \
                      references for {first} and {this}"
                 );
-                let all: Vec<String> = owners.iter().map(shown).collect();
-                let all = format!("[{}]", all.join(","));
-                errors.push(Error::invalid_shown(path, all, detail));
+                errors.push(Error::invalid_shown(path, all.clone(), detail));
             }
         }
     }
@@ -60,6 +66,22 @@ fn text<'a>(owner: &'a Value, member: &str) -> &'a str {
     owner.str_at(&[member]).unwrap_or_default()
 }
 
+/// Formats the references as JSON, as far as an error shows them.
+fn all_shown(owners: &[Value]) -> String {
+    let mut all = String::from("[");
+    for (index, owner) in owners.iter().enumerate() {
+        if all.len() > SHOWN_BYTES_MAX {
+            break;
+        }
+        if index > 0 {
+            all.push(',');
+        }
+        all.push_str(&shown(owner));
+    }
+    all.push(']');
+    all
+}
+
 /// Formats an owner reference as JSON, members in upstream's order.
 fn shown(owner: &Value) -> String {
     let required = ["apiVersion", "kind", "name", "uid"];
@@ -69,7 +91,7 @@ fn shown(owner: &Value) -> String {
     let members: Vec<String> = required
         .into_iter()
         .chain(optional)
-        .map(|(member, value)| format!("\"{member}\":{}", json::to_string(&value)))
+        .map(|(member, value)| format!("\"{member}\":{}", truncated(&json::to_string(&value))))
         .collect();
     format!("{{{}}}", members.join(","))
 }

@@ -86,6 +86,19 @@ fn labels_and_annotations_are_checked() {
     );
 }
 
+/// Errors that show all references are bounded in number and size.
+#[test]
+fn many_controllers_are_refused_in_little_time_and_memory() {
+    let owner =
+        |uid: usize| format!(r#"{{"uid":"{uid}","name":"{}","controller":true}}"#, "n".repeat(50));
+    let owners: Vec<String> = (0..40_000).map(owner).collect();
+    let owners = json::parse(format!("[{}]", owners.join(",")).as_bytes()).unwrap();
+    let errors = super::owner_references(owners.as_array().unwrap(), &Path::new("owners"));
+    assert!(errors.is_full());
+    let bytes: usize = errors.iter().map(|error| error.to_string().len()).sum();
+    assert!(bytes < 10_000_000, "{bytes}");
+}
+
 #[test]
 fn owners_are_checked() {
     check(r#"{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u"}]}"#, &[]);

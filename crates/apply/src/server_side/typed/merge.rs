@@ -1,10 +1,13 @@
 //! Merges an applied configuration into a live object.
 
-use pintle_value::Value;
+use std::convert::Infallible;
+
+use pintle_value::{Map, Str, Value};
 
 use super::compare::{self, Change, Children, Comparison};
 use super::items::Unkeyed;
 use super::{Items, Typing, View};
+use crate::members;
 use crate::server_side::fieldset::PathElement;
 
 /// The effects of a merge.
@@ -58,17 +61,24 @@ fn walk(
         (View::Members | View::Deduced, Value::Object(old), Value::Object(new))
             if !old.is_empty() =>
         {
-            let mut children = Children::default();
+            let (mut children, mut added) = (Children::default(), Vec::new());
             for (name, value) in new.iter() {
                 let ty = ty.member(name).0;
                 let change = match old.get_mut(name) {
                     Some(old) => walk(ty, old, value, moved)?,
                     None => {
-                        old.insert(name.clone(), value.clone());
+                        added.push((name.clone(), value.clone()));
                         Change::added(ty, value)
                     }
                 };
                 children.add(|| PathElement::Field(name.clone()), change);
+            }
+            // One by one, each would shift the members behind it.
+            if !added.is_empty() {
+                let (own, added) = (std::mem::take(old), Map::from_sorted(added));
+                let add = |_: &Str, _, value| Ok::<_, Infallible>(Some(value));
+                let Ok(all) = members::merge(own, added, add);
+                *old = all;
             }
             Ok(children.finish())
         }

@@ -52,6 +52,23 @@ fn outcome(row: &Value, ty: Typing<'_>) -> (String, String) {
     }
 }
 
+/// Members that are added do not shift those behind them one by one.
+#[test]
+fn many_members_are_added_in_linear_time() {
+    let names = |prefix: &str| -> Value {
+        let members = (0..150_000).map(|i| (format!("{prefix}{i:06}").into(), "".into()));
+        pintle_value::Map::from_sorted(members.collect()).into()
+    };
+    let schema = pintle_schema::builtin();
+    let map = schema.find("io.k8s.api.core.v1.ConfigMap").expect("a built-in type");
+    let object = |data: Value| Value::from([("data", data)]);
+    let (mut live, applied) = (object(names("b")), object(names("a")));
+    let began = std::time::Instant::now();
+    merge(Typing::new(schema, map), &mut live, &applied).expect("merged");
+    assert_eq!(live.at(&["data"]).and_then(Value::as_object).map(|data| data.len()), Some(300_000));
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
+
 #[test]
 fn matches_upstream() {
     let (schemas, rows) = schemas::cases(include_str!("../../../testdata/server_side/typed.yaml"));
