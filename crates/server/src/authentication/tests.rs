@@ -1,15 +1,16 @@
 use super::impersonation::Impersonation;
 use super::*;
 use crate::config::RequestHeader;
+use crate::pki::Authorities;
 use crate::query::Query;
 use crate::request_info::RequestInfo;
+use crate::tls::Chains;
 use futures_util::FutureExt as _;
 use http::{HeaderName, HeaderValue, Method};
 use pintle_auth::token::{AccountTokens, TokenList};
 use pintle_auth::{AlwaysAllow, AlwaysDeny, Authorizer};
 use pintle_registry::Options;
 use pintle_registry::admission::AdmitAll;
-use rustls::server::NoClientAuth;
 
 async fn registry() -> Registry {
     let options = Options {
@@ -94,9 +95,11 @@ const MAY: i64 = JANUARY + 140 * 86_400;
 const JUNE: i64 = JANUARY + 160 * 86_400;
 
 /// A verifier for an authority, and a chain of a leaf and an intermediate certificate that it
-/// trusts. All are valid from the start of 2001: the leaf until June, the intermediate until the
-/// month `until`.
-fn chain(name: &str, until: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
+/// trusts. All are valid from the start of 2001: the leaf until June, the others until these months.
+fn chain(
+    name: &str,
+    [middle_until, root_until]: [u8; 2],
+) -> (Arc<Verifier>, Vec<CertificateDer<'static>>) {
     let params = |name: &str, is_ca: bool, end: u8| {
         let mut params = rcgen::CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -109,20 +112,19 @@ fn chain(name: &str, until: u8) -> (Arc<Verifier>, Vec<CertificateDer<'static>>)
         params
     };
     let keys = [(); 3].map(|()| rcgen::KeyPair::generate().unwrap());
-    let root = rcgen::CertifiedIssuer::self_signed(params("root", true, 12), &keys[0]);
+    let root = rcgen::CertifiedIssuer::self_signed(params("root", true, root_until), &keys[0]);
     let root = root.unwrap();
-    let middle = rcgen::CertifiedIssuer::signed_by(params("middle", true, until), &keys[1], &root);
+    let middle =
+        rcgen::CertifiedIssuer::signed_by(params("middle", true, middle_until), &keys[1], &root);
     let middle = middle.unwrap();
     let leaf = params(name, false, 6).signed_by(&keys[2], &middle).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(root.der().clone()).unwrap();
+    (Arc::new(verifier(root.der().clone())), vec![leaf.der().clone(), middle.der().clone()])
+}
+
+/// A verifier with one CA.
+fn verifier(root: CertificateDer<'static>) -> Verifier {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let verifier =
-        rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-    (
-        Arc::new(Verifier::new(verifier.build().unwrap())),
-        vec![leaf.der().clone(), middle.der().clone()],
-    )
+    Verifier::new(Chains::new(&Authorities::new(String::new(), [root]), &provider).unwrap())
 }
 
 /// Authenticates a request at the time `seconds`, over a connection with this certificate chain, if
@@ -144,35 +146,39 @@ async fn authenticate(
 async fn a_client_certificate_is_valid_while_its_whole_chain_is() {
     let none = HeaderMap::new();
     let known = headers(&[("authorization", "Bearer known")]);
-    for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
-        let (verifier, chain) = chain("joe", between);
+    for (ends, holds, ended) in
+        [([9, 12], MAY, JUNE), ([3, 12], FEBRUARY, MAY), ([9, 3], FEBRUARY, MAY)]
+    {
+        let (verifier, chain) = chain("joe", ends);
         let authentication =
             Authentication { verifier: Some(verifier), ..authentication(true, None) };
         let at = |seconds, headers| authenticate(&authentication, Some(&chain), headers, seconds);
-        assert_eq!(at(holds, &none).await, Ok("joe".to_owned()), "{between}");
-        assert!(matches!(at(ended, &none).await, Err(Error::Untrusted(_))), "{between}");
+        assert_eq!(at(holds, &none).await, Ok("joe".to_owned()), "{ends:?}");
+        assert!(matches!(at(ended, &none).await, Err(Error::Untrusted(_))), "{ends:?}");
         // A valid token is enough.
-        assert_eq!(at(ended, &known).await, Ok("jane".to_owned()), "{between}");
+        assert_eq!(at(ended, &known).await, Ok("jane".to_owned()), "{ends:?}");
     }
 }
 
 #[tokio::test]
 async fn a_front_proxy_is_trusted_while_its_whole_chain_is_valid() {
     let named = headers(&[("x-remote-user", "ann")]);
-    for (between, holds, ended) in [(9, MAY, JUNE), (3, FEBRUARY, MAY)] {
-        let (verifier, chain) = chain("proxy", between);
+    for (ends, holds, ended) in
+        [([9, 12], MAY, JUNE), ([3, 12], FEBRUARY, MAY), ([9, 3], FEBRUARY, MAY)]
+    {
+        let (verifier, chain) = chain("proxy", ends);
         let proxy = FrontProxy::new(verifier, RequestHeader::default());
         let authentication = authentication(true, Some(proxy));
         let at = |seconds| authenticate(&authentication, Some(&chain), &named, seconds);
-        assert_eq!(at(holds).await, Ok("ann".to_owned()), "{between}");
-        assert!(matches!(at(ended).await, Err(Error::Untrusted(_))), "{between}");
+        assert_eq!(at(holds).await, Ok("ann".to_owned()), "{ends:?}");
+        assert!(matches!(at(ended).await, Err(Error::Untrusted(_))), "{ends:?}");
     }
 }
 
 #[tokio::test]
 async fn an_expired_certificate_outside_the_chain_is_ignored() {
-    let (verifier, mut chain) = chain("joe", 9);
-    let (_, others) = self::chain("other", 3);
+    let (verifier, mut chain) = chain("joe", [9, 12]);
+    let (_, others) = self::chain("other", [3, 12]);
     chain.extend(others);
     let authentication = Authentication { verifier: Some(verifier), ..authentication(true, None) };
     let found = authenticate(&authentication, Some(&chain), &HeaderMap::new(), MAY).await;
@@ -181,7 +187,7 @@ async fn an_expired_certificate_outside_the_chain_is_ignored() {
 
 #[tokio::test]
 async fn only_a_front_proxy_can_name_the_user_in_headers() {
-    let (verifier, chain) = chain("proxy", 9);
+    let (verifier, chain) = chain("proxy", [9, 12]);
     let uid_headers = vec!["x-remote-uid".to_owned()];
     let given = RequestHeader { uid_headers, ..RequestHeader::default() };
     let proxy = || FrontProxy::new(verifier.clone(), given.clone());
@@ -301,7 +307,8 @@ fn impersonation_without_authorization_is_forbidden() {
 fn credentials_are_removed_before_a_request_is_relayed() {
     let custom =
         RequestHeader { username_headers: vec!["X-Who".into()], ..RequestHeader::default() };
-    let proxy = FrontProxy::new(Arc::new(Verifier::new(Arc::new(NoClientAuth))), custom);
+    let (verifier, _) = chain("proxy", [9, 12]);
+    let proxy = FrontProxy::new(verifier, custom);
     let asked = headers(&[
         ("authorization", "Bearer secret"),
         ("impersonate-user", "root"),

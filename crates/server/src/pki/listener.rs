@@ -38,7 +38,10 @@ pub(crate) struct Authorities {
 }
 
 impl Authorities {
-    fn new(pem: String, certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
+    pub(crate) fn new(
+        pem: String,
+        certificates: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Self {
         let mut authorities = Self { pem, certificates: Vec::new(), validity: Vec::new() };
         authorities.extend(certificates);
         authorities

@@ -33,7 +33,7 @@ struct Roots {
 impl Chains {
     /// # Errors
     /// There is no CA.
-    pub(super) fn new(
+    pub(crate) fn new(
         authorities: &Authorities,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, VerifierBuilderError> {

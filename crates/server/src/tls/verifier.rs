@@ -11,7 +11,7 @@ use super::chains::Chains;
 pub(crate) struct Verifier(ArcSwap<Chains>);
 
 impl Verifier {
-    pub(super) fn new(chains: Chains) -> Self {
+    pub(crate) fn new(chains: Chains) -> Self {
         Self(ArcSwap::from_pointee(chains))
     }
 
