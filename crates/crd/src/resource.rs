@@ -1,5 +1,6 @@
 //! Converts a definition to resources, one for each served version.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource, version};
@@ -21,6 +22,10 @@ use crate::storage::{Conversion, VersionConverter};
 use crate::strategy::Custom;
 use crate::structural::table;
 use crate::webhook::Webhook;
+
+/// The maximum number of selectable fields that all versions of a definition list together, if each
+/// version lists those of all others. A definition can have thousands of versions.
+const LISTED_FIELDS_MAX: usize = 4_096;
 
 /// The resources of a definition under its accepted names; none if a built-in resource has its
 /// name, or a built-in resource of its group is enabled.
@@ -86,8 +91,9 @@ struct Shared<'a> {
     crd: Crd<'a>,
     storage_kind: GroupVersionKind,
     collection: Arc<str>,
-    /// The selectable fields of all versions: versions share a collection, and so its index.
-    fields: Vec<JsonPath>,
+    /// The selectable fields of all versions: versions share a collection, and so its index. Empty
+    /// if there are too many.
+    fields: Vec<Vec<Str>>,
     conversion: Arc<Conversion>,
     tables: Arc<Vec<(Str, Arc<pintle_schema::Schema>)>>,
     schemas: Arc<Schemas>,
@@ -127,7 +133,7 @@ impl Shared<'_> {
             subresources: subresources(version, &own, scale.clone(), &printer),
             strategy: Arc::new(Custom {
                 schema: (self.schemas.clone(), version.name().into()),
-                fields: self.selectable(version),
+                fields: listed(&self.fields, version),
                 has_status: version.has_status(),
                 scale: version.scale().cloned(),
                 is_terminating: crd.is_terminating(),
@@ -151,34 +157,39 @@ impl Shared<'_> {
             described: Some(openapi::described(crd, version, self.source.clone())),
         })
     }
-
-    /// Returns all shared fields; a field that this version does not offer has no label.
-    fn selectable(&self, version: Version<'_>) -> Vec<SelectableField> {
-        let own: Vec<_> = version.list("selectableFields").iter().filter_map(selectable).collect();
-        let shared = self.fields.iter().filter_map(|path| {
-            let offered = own.contains(path);
-            let members = path.members()?;
-            let label = if offered { members.join(".") } else { String::new() };
-            Some(SelectableField { label: label.into(), value: FieldText::At(members) })
-        });
-        shared.collect()
-    }
 }
 
-fn fields(crd: Crd<'_>) -> Vec<JsonPath> {
-    let mut fields = Vec::new();
-    for version in crd.versions() {
-        for path in version.list("selectableFields").iter().filter_map(selectable) {
-            if !fields.contains(&path) {
-                fields.push(path);
-            }
+/// Returns the selectable fields of all versions (`all`); a field that this version does not offer
+/// has no label. If there are too many, returns the fields of this version only: its selectors then
+/// read the objects whose index was made for another version.
+fn listed(all: &[Vec<Str>], version: Version<'_>) -> Vec<SelectableField> {
+    let own: Vec<_> = selectable(version).collect();
+    let all = if all.is_empty() { &own } else { all };
+    let listed = all.iter().map(|members| {
+        let label = if own.contains(members) { members.join(".") } else { String::new() };
+        SelectableField { label: label.into(), value: FieldText::At(members.clone()) }
+    });
+    listed.collect()
+}
+
+/// The selectable fields of all versions; none if all versions together would list too many.
+fn fields(crd: Crd<'_>) -> Vec<Vec<Str>> {
+    let (mut fields, mut known) = (Vec::new(), HashSet::new());
+    for members in crd.versions().flat_map(selectable) {
+        if known.insert(members.clone()) {
+            fields.push(members);
         }
     }
-    fields
+    let listed = fields.len().saturating_mul(crd.versions().count());
+    if listed > LISTED_FIELDS_MAX { Vec::new() } else { fields }
 }
 
-fn selectable(field: &Value) -> Option<JsonPath> {
-    JsonPath::parse(field.str_at(&["jsonPath"])?)
+/// The selectable fields of a version, each once. The path of a field has only members.
+fn selectable(version: Version<'_>) -> impl Iterator<Item = Vec<Str>> {
+    let fields = version.list("selectableFields").iter();
+    let paths = fields.filter_map(|field| JsonPath::parse(field.str_at(&["jsonPath"])?)?.members());
+    let mut known = HashSet::new();
+    paths.filter(move |members| known.insert(members.clone()))
 }
 
 /// The verbs of custom resources, in upstream's order.
@@ -241,3 +252,6 @@ fn deprecation(crd: Crd<'_>, version: Version<'_>) -> String {
     let hint = hint.map_or(String::new(), |v| format!("; use {group}/{} {kind}", v.name()));
     format!("{group}/{} {kind} is deprecated{hint}", version.name())
 }
+
+#[cfg(test)]
+mod tests;
