@@ -36,8 +36,8 @@ pub(crate) fn evaluate(
 ) -> RuleResults {
     let verdict = RuleResults::default();
     let mut evaluator = Evaluator { verdict, budget: Budget::new(BUDGET), ended: false };
-    let ratchet = old.map(|old| Ratchet { own: true, schema, value, old });
-    evaluator.value(&RuleInput { rules, schema, value, old, ratchet }, &mut Path::root());
+    let ratchet = old.map(|old| Ratchet::new(schema, value, old));
+    evaluator.value(RuleInput { rules, schema, value, old, ratchet }, &mut Path::root());
     evaluator.verdict
 }
 
@@ -58,13 +58,13 @@ struct RuleInput<'v> {
 }
 
 impl Evaluator {
-    fn value(&mut self, input: &RuleInput<'_>, path: &mut Path) {
+    fn value(&mut self, mut input: RuleInput<'_>, path: &mut Path) {
         if input.value.is_null() || self.ended {
             return;
         }
-        let &RuleInput { rules, schema, value, ratchet, .. } = input;
-        let old = input.old.filter(|old| !old.is_null());
-        let input = RuleInput { old, ..*input };
+        input.old = input.old.filter(|old| !old.is_null());
+        let RuleInput { rules, schema, value, old, ref ratchet } = input;
+        let ratchet = ratchet.as_ref();
         for compiled in &rules.own {
             self.rule(compiled, &input, path);
             if self.ended {
@@ -83,7 +83,7 @@ impl Evaluator {
                     path.push_index(i);
                     let old = correlated.item(value);
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
-                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
+                    self.value(RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -100,7 +100,7 @@ impl Evaluator {
                     let ratchet = ratchet.filter(|_| changes);
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
                     path.push_field(name);
-                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
+                    self.value(RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
                 let Some((rules, below)) = rules.additional.as_deref().zip(schema.additional())
@@ -111,7 +111,7 @@ impl Evaluator {
                     path.push_key(name);
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
-                    self.value(&RuleInput { rules, schema: below, value, old, ratchet }, path);
+                    self.value(RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
             }
@@ -120,6 +120,11 @@ impl Evaluator {
     }
 
     fn rule(&mut self, compiled: &Compiled, input: &RuleInput<'_>, path: &Path) {
+        // The object is refused, and no further error would be kept.
+        self.ended |= self.verdict.errors.is_full();
+        if self.ended {
+            return;
+        }
         let &RuleInput { schema, value, old, .. } = input;
         let expression = &schema.expressions[compiled.index];
         // A transition rule needs an old value, unless `optionalOldSelf` is set.
@@ -205,7 +210,8 @@ impl Evaluator {
             }
         };
         // A failure in an unchanged value is not an error, unless the rule is a transition rule.
-        let is_warning = !compiled.uses_old_self && input.ratchet.is_some_and(Ratchet::is_same);
+        let is_warning =
+            !compiled.uses_old_self && input.ratchet.as_ref().is_some_and(Ratchet::is_same);
         let results =
             if is_warning { &mut self.verdict.warnings } else { &mut self.verdict.errors };
         results.push(error);

@@ -355,3 +355,26 @@ fn field_paths_must_exist_in_the_schema() {
         assert_eq!(field_path(&schema, path).as_deref(), expected, "{path}");
     }
 }
+
+/// The items of a list without keys are ratcheted with the whole list, which is compared once.
+#[test]
+fn items_of_a_changed_list_share_one_comparison() {
+    let begin = std::time::Instant::now();
+    let schema = value(
+        r#"{"type":"object","properties":{"list":{"type":"array","items":{"type":"string",
+            "x-kubernetes-validations":[{"rule":"self != 'b'"}]}}}}"#,
+    );
+    let schema = Structural::read(&schema);
+    let rules = Rules::of(&schema, true).expect("rules");
+    let list = |second: &str| {
+        let half = 100_000;
+        let items: Vec<Value> =
+            (0..2 * half).map(|i| if i < half { "a" } else { second }.into()).collect();
+        Value::from([("list", items)])
+    };
+    for (old, new, errors, warnings) in [("a", "b", 1001, 0), ("b", "b", 0, 1001)] {
+        let verdict = evaluate(&rules, &schema, &list(new), Some(&list(old)));
+        assert_eq!([verdict.errors.len(), verdict.warnings.len()], [errors, warnings]);
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(60));
+}
