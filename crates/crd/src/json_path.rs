@@ -61,6 +61,10 @@ const OPERATORS: &[(&str, Operator)] = &[
 const DEPTH_MAX: usize = 16;
 /// The maximum number of values that a path yields.
 const VALUES_MAX: usize = 10_000;
+/// The maximum number of values that finding a path visits, in all its filters.
+const VISITS_MAX: usize = 100_000;
+/// The number of bytes of text that count as one visited value.
+const VISIT_BYTES: usize = 64;
 
 impl JsonPath {
     /// Parses a path such as `.spec.replicas`; `None` if it is invalid.
@@ -105,18 +109,23 @@ impl JsonPath {
         Some(Self { steps })
     }
 
-    /// The values at the path, in order.
+    /// The values at the path, in order. Past the limit of visited values there are none.
     pub(crate) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        self.find_within(value, &mut { VISITS_MAX })
+    }
+
+    /// The values at the path, visiting at most `left` values.
+    fn find_within<'v>(&self, value: &'v Value, left: &mut usize) -> Vec<&'v Value> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();
             for value in found {
-                step.take(value, &mut next);
+                step.take(value, &mut next, left);
             }
             next.truncate(VALUES_MAX);
             found = next;
         }
-        found
+        if *left == 0 { Vec::new() } else { found }
     }
 
     /// The members from the root, if the path consists only of members.
@@ -255,13 +264,14 @@ fn operand(text: &str, depth: usize) -> Option<Operand> {
 }
 
 impl Step {
-    fn take<'v>(&self, value: &'v Value, out: &mut Vec<&'v Value>) {
+    /// Appends the values of this step, visiting at most `left` values.
+    fn take<'v>(&self, value: &'v Value, out: &mut Vec<&'v Value>, left: &mut usize) {
         match (self, value) {
-            (Self::Field(name), _) => out.extend(value.get(name)),
-            (Self::All, Value::Object(members)) => out.extend(members.values()),
-            (Self::All, Value::Array(items)) => out.extend(items),
-            (Self::Deep, _) => deep(value, out),
-            (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, out)),
+            (Self::Field(name), _) => extend(out, value.get(name), left),
+            (Self::All, Value::Object(members)) => extend(out, members.values(), left),
+            (Self::All, Value::Array(items)) => extend(out, items, left),
+            (Self::Deep, _) => deep(value, out, left),
+            (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, out, left)),
             (Self::Slice { from, to, by, one }, Value::Array(items)) => {
                 let len = items.len() as i64;
                 let index = |at: i64| if at < 0 { at + len } else { at };
@@ -269,44 +279,71 @@ impl Step {
                 let to = if *one { from + 1 } else { to.map_or(len, index) };
                 let mut at = from.max(0);
                 while from >= 0 && at < to.min(len) {
-                    out.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
-                    at += by;
+                    let item = usize::try_from(at).ok().and_then(|at| items.get(at));
+                    extend(out, item, left);
+                    at = at.saturating_add(*by);
                 }
             }
-            (Self::Filter(left, operator, right), Value::Array(items)) => {
-                out.extend(items.iter().filter(|item| holds(left, *operator, right, item)));
+            (Self::Filter(a, operator, b), Value::Array(items)) => {
+                for item in items {
+                    if !visit(left) {
+                        return;
+                    }
+                    if holds(a, *operator, b, item, left) {
+                        out.push(item);
+                    }
+                }
             }
             _ => {}
         }
     }
 }
 
-fn deep<'v>(value: &'v Value, out: &mut Vec<&'v Value>) {
-    if out.len() >= VALUES_MAX {
+/// Counts a visited value; returns false if there were too many.
+const fn visit(left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
+    *left > 0
+}
+
+fn extend<'v>(
+    out: &mut Vec<&'v Value>,
+    values: impl IntoIterator<Item = &'v Value>,
+    left: &mut usize,
+) {
+    out.extend(values.into_iter().take_while(|_| visit(left)));
+}
+
+fn deep<'v>(value: &'v Value, out: &mut Vec<&'v Value>, left: &mut usize) {
+    if out.len() >= VALUES_MAX || !visit(left) {
         return;
     }
     out.push(value);
     match value {
-        Value::Object(members) => members.values().for_each(|member| deep(member, out)),
-        Value::Array(items) => items.iter().for_each(|item| deep(item, out)),
+        Value::Object(members) => members.values().for_each(|member| deep(member, out, left)),
+        Value::Array(items) => items.iter().for_each(|item| deep(item, out, left)),
         _ => {}
     }
 }
 
-fn holds(left: &Operand, operator: Operator, right: &Operand, item: &Value) -> bool {
-    let of = |operand: &Operand| match operand {
-        Operand::Path(path) => path.find(item).first().map(|value| (*value).clone()),
-        Operand::Constant(value) => Some(value.clone()),
-    };
-    let Some(left) = of(left) else { return false };
+fn holds(
+    left: &Operand,
+    operator: Operator,
+    right: &Operand,
+    item: &Value,
+    visits: &mut usize,
+) -> bool {
+    let Some(left) = left.of(item, visits) else { return false };
     if operator == Operator::Exists {
         return true;
     }
-    let Some(right) = of(right) else { return false };
-    let order = match (number(&left), number(&right), left.as_str(), right.as_str()) {
+    let Some(right) = right.of(item, visits) else { return false };
+    let order = match (number(left), number(right), left.as_str(), right.as_str()) {
         (Some(a), Some(b), ..) => a.partial_cmp(&b),
-        (_, _, Some(a), Some(b)) => Some(a.cmp(b)),
-        _ => (left == right).then_some(std::cmp::Ordering::Equal),
+        (_, _, Some(a), Some(b)) => {
+            *visits = visits.saturating_sub(a.len().min(b.len()) / VISIT_BYTES);
+            Some(a.cmp(b))
+        }
+        _ => is_same(left, right, visits).then_some(std::cmp::Ordering::Equal),
     };
     match operator {
         Operator::Exists => true,
@@ -316,5 +353,36 @@ fn holds(left: &Operand, operator: Operator, right: &Operand, item: &Value) -> b
         Operator::LessOrEqual => order.is_some_and(std::cmp::Ordering::is_le),
         Operator::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
         Operator::GreaterOrEqual => order.is_some_and(std::cmp::Ordering::is_ge),
+    }
+}
+
+/// Whether two values are equal.
+fn is_same(a: &Value, b: &Value, left: &mut usize) -> bool {
+    if !visit(left) {
+        return false;
+    }
+    match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b, left))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| is_same(a, b, left)))
+        }
+        (Value::String(a), Value::String(b)) => {
+            *left = left.saturating_sub(a.len().min(b.len()) / VISIT_BYTES);
+            a == b
+        }
+        (a, b) => a == b,
+    }
+}
+
+impl Operand {
+    /// The value of the operand for an item.
+    fn of<'v>(&'v self, item: &'v Value, left: &mut usize) -> Option<&'v Value> {
+        match self {
+            Self::Path(path) => path.find_within(item, left).first().copied(),
+            Self::Constant(value) => Some(value),
+        }
     }
 }

@@ -45,3 +45,28 @@ fn only_simple_paths_have_members() {
     assert_eq!(members(".a.b"), Some(vec!["a".into(), "b".into()]));
     assert_eq!(members(".a[0]"), None);
 }
+
+/// Each filter finds its path again for each item, so nested ones multiply.
+#[test]
+fn filters_visit_a_bounded_number_of_values() {
+    let begin = std::time::Instant::now();
+    let nested = |depth: usize| {
+        let mut value = Value::from(vec![Value::Int(1)]);
+        for _ in 1..depth {
+            value = Value::from(vec![value, Value::Int(1)]);
+        }
+        Value::from([("a", value)])
+    };
+    let large = Value::from([("a", Value::from(vec![Value::from("x".repeat(100_000)); 500]))]);
+    for (path, object, expected) in [
+        (".a[?(@..[?(@..[?(@..x)])])]", nested(500), 0),
+        (".a[?(@..[?(@..[?(@..x)])])]", nested(3), 0),
+        (".a..[?(@ == 1)]", nested(3), 3),
+        (".a..[?(@ == @)]", nested(500), 0),
+        (".a[?(@ == @)]", large, 0),
+    ] {
+        let parsed = JsonPath::parse(path).unwrap_or_else(|| panic!("{path}"));
+        assert_eq!(parsed.find(&object).len(), expected, "{path}");
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(10));
+}
