@@ -1,7 +1,9 @@
 //! The text formats that upstream checks (`k8s.io/kube-openapi/pkg/validation/strfmt`); others are
 //! ignored.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod address;
+
+use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -53,7 +55,7 @@ type Row = (&'static str, fn(&str) -> bool);
 const FORMATS: &[Row] = &[
     ("bsonobjectid", |text| text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit())),
     ("byte", is_base64),
-    ("cidr", is_cidr),
+    ("cidr", address::is_cidr),
     ("creditcard", |text| {
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
         CREDIT_CARD.is_match(&digits) && luhn(&digits)
@@ -63,8 +65,8 @@ const FORMATS: &[Row] = &[
     ("duration", is_duration),
     ("email", |text| EMAIL.is_match(text)),
     ("hexcolor", |text| HEX_COLOR.is_match(text)),
-    ("hostname", |text| text.len() <= 255 && HOSTNAME.is_match(text)),
-    ("ipv4", |text| text.parse::<Ipv4Addr>().is_ok()),
+    ("hostname", is_hostname),
+    ("ipv4", address::is_ipv4),
     ("ipv6", |text| text.parse::<Ipv6Addr>().is_ok()),
     ("isbn", |text| is_isbn10(text) || is_isbn13(text)),
     ("isbn10", is_isbn10),
@@ -94,9 +96,11 @@ expression!(UUID, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9
 expression!(UUID3, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}$");
 expression!(UUID4, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$");
 expression!(UUID5, "(?i)^[0-9a-f]{8}-?[0-9a-f]{4}-?5[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$");
+// A single label has at most one dash, after its first character; the last of several labels has
+// letters only.
 expression!(
     HOSTNAME,
-    r"^(([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])\.)*([A-Za-z]|[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9])$"
+    r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 );
 expression!(EMAIL, r#"^([^<>()\[\],;:\s@"]+|"[^"]+")@[^\s@<>(),;:"]+$"#);
 expression!(HEX_COLOR, "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$");
@@ -124,15 +128,9 @@ fn is_base64(text: &str) -> bool {
     !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
-fn is_cidr(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else { return false };
-    let most = match (address.parse::<Ipv4Addr>(), address.parse::<Ipv6Addr>()) {
-        (Ok(_), _) => 32,
-        (_, Ok(_)) => 128,
-        _ => return false,
-    };
-    let digits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
-    digits && bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+/// Lengths are in bytes, unlike those of the expression.
+fn is_hostname(text: &str) -> bool {
+    text.len() <= 255 && text.split('.').all(|part| part.len() <= 63) && HOSTNAME.is_match(text)
 }
 
 fn is_date(text: &str) -> bool {
@@ -261,7 +259,11 @@ mod tests {
         for (format, good, bad) in [
             ("bsonobjectid", &["507f1f77bcf86cd799439011"][..], &["507f"][..]),
             ("byte", &["aGVsbG8="], &["aGVsbG8", "", "*"]),
-            ("cidr", &["10.0.0.0/8", "fd00::/64"], &["10.0.0.0", "10.0.0.0/33", "10.0.0.0/"]),
+            (
+                "cidr",
+                &["10.0.0.0/8", "fd00::/64", "10.0.0.1/08", "010.0.0.0/8", "::ffff:1.2.3.4/100"],
+                &["10.0.0.0", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "::/129", "::/+1", "1/8"],
+            ),
             ("creditcard", &["4111 1111 1111 1111"], &["4111 1111 1111 1112"]),
             ("date", &["2020-02-29"], &["2021-02-29", "2020-2-1"]),
             ("date-time", &["2014-12-15T19:30:20.000Z"], &["2014-12-15", "2014-12-15T25:30:20Z"]),
@@ -269,8 +271,25 @@ mod tests {
             ("duration", &["1h30m", "22 ns", "3 days", "1d"], &["x", "1 parsec"]),
             ("email", &["a@b.c", "a.b@c"], &["a", "a@"]),
             ("hexcolor", &["#fff", "FFFFFF"], &["#ff"]),
-            ("hostname", &["example.com"], &["-x", "a..b"]),
-            ("ipv4", &["1.2.3.4"], &["1.2.3", "::1"]),
+            (
+                "hostname",
+                &["example.com", "1host", "a", "m-y", "bücher.example", "💩.la", "a-b.c-d.com"],
+                &["-x", "a..b", "a.b", "my-host", "a.b1", "a_b", "a.", "", "x.c-d", "a-.com"],
+            ),
+            (
+                "ipv4",
+                &["1.2.3.4", "010.00.0.001", "::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4"],
+                &[
+                    "1.2.3",
+                    "::1",
+                    "1.2.3.256",
+                    "1.2.3.4.5",
+                    "1:2:3:4:5:1.2.3.4",
+                    "1.2.3.4:",
+                    ".",
+                    "",
+                ],
+            ),
             ("ipv6", &["::1"], &["1.2.3.4"]),
             ("isbn", &["0321751043", "978-0321751041"], &["0321751044"]),
             ("k8s-short-name", &["a-b"], &["A", "a.b"]),
