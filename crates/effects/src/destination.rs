@@ -3,15 +3,19 @@
 //! services). If the stored objects show that the destination is unreachable, the request is
 //! refused as upstream refuses it.
 
+mod endpoints;
 #[cfg(test)]
 mod tests;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use pintle_meta::{GroupResource, GroupVersionResource, Reason, Status};
-use pintle_registry::Registry;
 use pintle_registry::request::Target;
+use pintle_registry::{Object, Registry, work};
 use pintle_value::Value;
+
+use endpoints::{Draw, Search};
 
 /// The destination of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,9 +60,32 @@ impl Kubelet {
 /// The port of a kubelet if the status of its node has no port.
 const KUBELET_PORT: u16 = 10250;
 
-/// Finds the destination of a request for a connecting subresource. `container` is the name that
-/// the client sent, or empty. A node is reached at its first address of the first preferred type
-/// that it has.
+/// Finds the destination of a request for `proxy`. Of the endpoints of a service, a random one is
+/// chosen; `entropy` fills a buffer with random bytes.
+pub async fn proxied(
+    registry: &Registry,
+    target: &Target,
+    preferred_address_types: &[String],
+    entropy: fn(&mut [u8]),
+) -> Result<Destination, Status> {
+    if target.resource.resource.resource != "services" {
+        return destination(registry, target, "", preferred_address_types);
+    }
+    let requested = target.resource.group_resource();
+    let namespace = &target.namespace;
+    let finder = Finder { registry, namespace, requested: &requested, preferred_address_types };
+    let draw = |below: usize| {
+        let mut bytes = [0; 8];
+        entropy(&mut bytes);
+        let below = u64::try_from(below).unwrap_or(u64::MAX).max(1);
+        usize::try_from(u64::from_le_bytes(bytes) % below).unwrap_or_default()
+    };
+    finder.service(&target.name, &draw).await
+}
+
+/// Finds the destination of a request for a connecting subresource of a pod or a node. `container`
+/// is the name that the client sent, or empty. A node is reached at its first address of the first
+/// preferred type that it has.
 pub fn destination(
     registry: &Registry,
     target: &Target,
@@ -75,7 +102,6 @@ pub fn destination(
         ("pods", "portforward") => finder.kubelet(name, None, false),
         ("pods", _) => finder.kubelet(name, Some(container), false),
         ("nodes", _) => finder.node_of(name),
-        ("services", _) => finder.service(name),
         (resource, part) => Err(Status::not_implemented(&format!("{resource}/{part}"))),
     }
 }
@@ -90,11 +116,20 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn get(&self, plural: &'static str, namespace: &str, name: &str) -> Result<Value, Status> {
+        Ok(self.stored(plural, namespace, name)?.tree()?)
+    }
+
+    fn stored(
+        &self,
+        plural: &'static str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, Status> {
         let gvr = GroupVersionResource::new("", "v1", plural);
         let resource = self.registry.resource(&gvr);
         let found = resource.and_then(|resource| self.registry.peek(&resource, namespace, name));
         let missing = || Status::not_found(self.requested, name);
-        Ok(found.ok_or_else(missing)?.tree()?)
+        found.ok_or_else(missing)
     }
 
     fn kubelet(
@@ -149,12 +184,14 @@ impl Finder<'_> {
         Ok(Destination::Address { host: join(ip, &port), tls: scheme == "https" })
     }
 
-    fn service(&self, id: &str) -> Result<Destination, Status> {
+    async fn service(&self, id: &str, draw: Draw<'_>) -> Result<Destination, Status> {
         let (scheme, name, port) = split(id)
             .ok_or_else(|| Status::bad_request(format!("invalid service request {id:?}")))?;
         let mut port = port.to_owned();
         if let Ok(number) = port.parse::<i64>() {
-            let service = self.get("services", self.namespace, name)?;
+            let service = self.stored("services", self.namespace, name)?;
+            work::ahead(service.size()).await;
+            let service = service.excerpt(&[&["spec", "ports"]])?;
             let ports = items(&service, &["spec", "ports"]);
             let of_number = |p: &&Value| p.get("port").and_then(Value::as_int) == Some(number);
             let Some(found) = ports.iter().find(of_number) else {
@@ -163,7 +200,9 @@ impl Finder<'_> {
             };
             found.str_at(&["name"]).unwrap_or_default().clone_into(&mut port);
         }
-        let endpoints = self.get("endpoints", self.namespace, name)?;
+        let endpoints = self.stored("endpoints", self.namespace, name)?;
+        work::ahead(endpoints.size()).await;
+        let endpoints = endpoints.excerpt(&[&["subsets"]])?;
         let subsets = items(&endpoints, &["subsets"]);
         let none = |name: &str| {
             Status::service_unavailable(format!("no endpoints available for service {name:?}"))
@@ -171,26 +210,9 @@ impl Finder<'_> {
         if subsets.is_empty() {
             return Err(none(name));
         }
-        let hosts = subsets.iter().filter_map(|subset| self.endpoint(subset, &port));
-        let host = hosts.into_iter().next().ok_or_else(|| none(id))?;
+        let mut search = Search::new(self.registry, self.namespace, draw);
+        let host = search.find(subsets, &port).await?.ok_or_else(|| none(id))?;
         Ok(Destination::Address { host, tls: scheme == "https" })
-    }
-
-    /// An address of a subset that has the port. Only the addresses of pods in the namespace count.
-    fn endpoint(&self, subset: &Value, port: &str) -> Option<String> {
-        let named = |p: &&Value| p.str_at(&["name"]).unwrap_or_default() == port;
-        let port = items(subset, &["ports"]).iter().find(named)?.get("port")?.as_int()?;
-        items(subset, &["addresses"]).iter().find_map(|address| {
-            let reference = |member| address.str_at(&["targetRef", member]).unwrap_or_default();
-            if reference("namespace") != self.namespace {
-                return None;
-            }
-            let ip = address.str_at(&["ip"])?;
-            let pod = self.get("pods", self.namespace, reference("name")).ok()?;
-            let is_pod_ip = |of: &Value| of.str_at(&["ip"]) == Some(ip);
-            let known = items(&pod, &["status", "podIPs"]).iter().any(is_pod_ip);
-            known.then(|| ip.parse().ok().map(|ip| join(ip, &port.to_string()))).flatten()
-        })
     }
 }
 

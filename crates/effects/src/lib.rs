@@ -12,6 +12,8 @@
 //! [`PortRepair`] remembers the leaked ports between its runs.
 
 mod binding;
+#[cfg(test)]
+mod cluster;
 mod destination;
 mod devices;
 mod eviction;
@@ -25,7 +27,7 @@ use std::sync::Arc;
 
 use pintle_registry::{ResourceDefinition, SubresourceBehaviour};
 
-pub use destination::{Destination, Kubelet, destination};
+pub use destination::{Destination, Kubelet, destination, proxied};
 pub use measures::{ALLOCATION_BOUNDS, Measures};
 pub use services::{
     Fault, Network, Occupied, PortFault, PortRange, PortRepair, addresses_occupied, held_addresses,

@@ -106,7 +106,7 @@ impl Allocator for Services {
         let flagged = &self.networks;
         addresses::Pool { registry, flagged, entropy, dry_run, measures }.assign(new, old)?;
         let (record, range) = (&self.port_record, self.node_ports);
-        let (found, taken) = (OnceCell::new(), Vec::new());
+        let (found, taken) = (OnceCell::new(), ports::Got::default());
         let mut pool =
             ports::Pool { registry, record, found, range, entropy, dry_run, taken, measures };
         pool.assign(new, old)
@@ -136,7 +136,7 @@ impl Allocator for Services {
         let held = |service: Option<&Value>| service.map(ports::held).unwrap_or_default();
         let (before, after) = (held(old), held(new));
         let difference = |all: &[i64], other: &[i64]| -> Vec<i64> {
-            all.iter().copied().filter(|port| !other.contains(port)).collect()
+            all.iter().copied().filter(|port| other.binary_search(port).is_err()).collect()
         };
         let ports = (difference(&after, &before), difference(&before, &after));
         companions.extend(self.port_record.posting(registry, self.node_ports, ports, now)?);

@@ -1,7 +1,10 @@
 //! Node ports: ports that are the same on every node, each for one service.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -98,9 +101,28 @@ pub(super) struct Pool<'a> {
     pub(super) entropy: fn(&mut [u8]),
     pub(super) dry_run: bool,
     /// The ports that this service has got so far.
-    pub(super) taken: Vec<i64>,
+    pub(super) taken: Got,
     /// Where allocations are counted; `None` in a dry run.
     pub(super) measures: Option<&'a Measures>,
+}
+
+/// The ports that a service has got so far. Ports are assigned before the service is validated, so
+/// there may be as many as fit into a request.
+#[derive(Default)]
+pub(super) struct Got {
+    ports: HashSet<i64>,
+    last: Option<i64>,
+}
+
+impl Got {
+    fn has(&self, port: i64) -> bool {
+        self.ports.contains(&port)
+    }
+
+    fn add(&mut self, port: i64) {
+        self.ports.insert(port);
+        self.last = self.last.max(Some(port));
+    }
 }
 
 impl Pool<'_> {
@@ -121,7 +143,7 @@ impl Pool<'_> {
     /// Ports with the same number share a node port, unless they request different ones.
     fn create(&mut self, service: &mut Value) -> Result<(), Status> {
         let all = ports(service).to_vec();
-        let mut shared: Vec<(i64, i64)> = Vec::new();
+        let mut shared: HashMap<i64, i64> = HashMap::new();
         let mut assigned = Vec::with_capacity(all.len());
         // The requested node port of each port number; the first request counts.
         let requests = all.iter().rev().filter(|port| number(port, "nodePort") != 0);
@@ -129,7 +151,7 @@ impl Pool<'_> {
             requests.map(|port| (number(port, "port"), number(port, "nodePort"))).collect();
         for (i, port) in all.iter().enumerate() {
             let (own, requested) = (number(port, "port"), number(port, "nodePort"));
-            let found = shared.iter().find(|(port, _)| *port == own).map(|(_, node)| *node);
+            let found = shared.get(&own).copied();
             let node_port = match found {
                 _ if requested == 0 && !assigns_ports(service) => 0,
                 Some(shared) if requested == 0 || requested == shared => shared,
@@ -139,7 +161,7 @@ impl Pool<'_> {
                         Some(&wanted) => self.take(service, i, wanted)?,
                         None => self.next()?,
                     };
-                    shared.push((own, node_port));
+                    shared.insert(own, node_port);
                     node_port
                 }
             };
@@ -150,9 +172,9 @@ impl Pool<'_> {
     }
 
     fn update(&mut self, new: &mut Value, old: &Value) -> Result<(), Status> {
-        let before = node_ports(old);
+        let before: HashSet<i64> = node_ports(old).into_iter().collect();
         let all = ports(new).to_vec();
-        let mut seen: Vec<(&str, i64)> = Vec::new();
+        let mut seen: HashSet<(&str, i64)> = HashSet::new();
         let mut assigned = Vec::with_capacity(all.len());
         for (i, port) in all.iter().enumerate() {
             let requested = number(port, "nodePort");
@@ -162,17 +184,14 @@ impl Pool<'_> {
                     continue;
                 }
                 0 => self.next()?,
-                requested if before.contains(&requested) || self.taken.contains(&requested) => {
-                    requested
-                }
+                requested if before.contains(&requested) || self.taken.has(requested) => requested,
                 requested => self.take(new, i, requested)?,
             };
             let protocol = port.str_at(&["protocol"]).unwrap_or_default();
-            if seen.contains(&(protocol, node_port)) {
+            if !seen.insert((protocol, node_port)) {
                 let why = format!("duplicate nodePort: {{{protocol} {node_port}}}");
                 return Err(Status::failure(pintle_meta::Reason::Unknown, why));
             }
-            seen.push((protocol, node_port));
             assigned.push(node_port);
         }
         set_node_ports(new, &assigned);
@@ -220,10 +239,10 @@ impl Pool<'_> {
                 "provided port is not in the valid range. The range of valid ports is {range}"
             ));
         }
-        if self.taken.contains(&port) || self.found()?.has(port) {
+        if self.taken.has(port) || self.found()?.has(port) {
             return Err(TAKEN.to_owned());
         }
-        self.taken.push(port);
+        self.taken.add(port);
         Ok(())
     }
 
@@ -241,10 +260,10 @@ impl Pool<'_> {
 
     fn find_free(&mut self) -> Result<i64, String> {
         let port = if self.dry_run {
-            self.taken.iter().max().map_or(DRY_RUN_BASE, |last| *last) + 1
+            self.taken.last.unwrap_or(DRY_RUN_BASE) + 1
         } else {
             let found = self.found()?;
-            let is_taken = |port: &i64| self.taken.contains(port) || found.has(*port);
+            let is_taken = |port: &i64| self.taken.has(*port) || found.has(*port);
             let (first, last) = self.range.ports().into_inner();
             let reserved = reserved(last - first + 1);
             let mut bytes = [0; 4];
@@ -258,7 +277,7 @@ impl Pool<'_> {
             });
             free.ok_or(FULL)?
         };
-        self.taken.push(port);
+        self.taken.add(port);
         Ok(port)
     }
 

@@ -9,7 +9,7 @@ use http::header::{
 use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use http_body_util::Empty;
-use pintle_effects::{Destination, destination};
+use pintle_effects::{Destination, proxied};
 use pintle_meta::Status;
 use pintle_meta::quote::quote;
 
@@ -18,6 +18,7 @@ use crate::backends::{self, Backend, Refused, Verification};
 use crate::body::{Body, RequestBody, Upload};
 use crate::handlers::Call;
 use crate::header_text;
+use crate::machine::random;
 use crate::query::encode_path;
 use crate::relay::response::{Until, relayed, relayed_from};
 use crate::relay::rewriting::{Rewriting, join};
@@ -60,7 +61,8 @@ struct Remote {
 async fn remote(call: &Call<'_>, found: &Found) -> Result<Remote, Status> {
     let kubelets = &call.api.kubelets;
     let preferred = &kubelets.preferred_address_types;
-    let remote = match destination(&call.api.registry, &found.target, "", preferred)? {
+    let registry = &call.api.registry;
+    let remote = match proxied(registry, &found.target, preferred, random).await? {
         Destination::Nothing => return Err(failed("a pod without a node".to_owned())),
         Destination::Kubelet { kubelet, .. } => Remote {
             host: kubelet.authority(),
