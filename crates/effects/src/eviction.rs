@@ -133,7 +133,9 @@ impl Eviction<'_> {
                 options.resource_version = Some(object::resource_version(&pod).into());
             }
         }
-        self.registry.delete(&self.pod, &options, self.context).await.map(|_| ())
+        // As in upstream, admission decides about the eviction and not about the deletion: a policy
+        // that forbids users to delete pods does not forbid evictions.
+        self.registry.delete_admitted(&self.pod, &options, self.context).await
     }
 }
 

@@ -23,7 +23,7 @@ use crate::results::{List, Outcome, ResponseBody};
 use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;
-use crate::write::{PostingQueues, RetryQueues, Write};
+use crate::write::{PostingQueues, RetryQueues, Review, Write};
 use crate::{Object, Resource, ResourceDefinition};
 
 /// How many objects of a collection are deleted concurrently. Concurrent deletions share the
@@ -426,7 +426,7 @@ impl Registry {
                 return Err(Status::forbidden(&resource, &target.name, why));
             }
             crate::write::warn_of_dependents(target, options, context);
-            let attempt = || self.delete_object(target, options, context);
+            let attempt = || self.delete_object(target, options, context, Review::Needed);
             let outcome = self.decide(options.dry_run, context, attempt);
             Self::in_own_version(target, outcome.await?).await
         })
@@ -463,7 +463,7 @@ impl Registry {
                     name: object.name().into(),
                     subresource: "".into(),
                 };
-                match self.delete_object(&one, options, context).await {
+                match self.delete_object(&one, options, context, Review::Needed).await {
                     Err(status) if status.code != 404 => Err(status),
                     Ok(_) | Err(_) => Ok(()), // another client deleted it
                 }

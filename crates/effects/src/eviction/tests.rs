@@ -1,15 +1,19 @@
-//! Decisions about budgets, in tables.
+//! Decisions about budgets, in tables, and what admission decides about.
 
-use pintle_registry::request::Now;
-use pintle_value::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pintle_meta::Status;
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
+use pintle_registry::allocation::Companion;
+use pintle_registry::request::{DeleteOptions, Now};
+use pintle_value::Value;
 
 use super::budget::{Verdict, guards, is_unguarded, spend, verdict};
+use crate::cluster::{self, tree};
 
 const NOW: Now = Now { unix_micros: 1_700_000_000_000_000 };
-
-fn tree(text: &str) -> Value {
-    json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
 
 fn budget(spec: &str, status: &str) -> Value {
     tree(&format!(
@@ -107,4 +111,57 @@ fn a_budget_is_spent_or_refuses() {
             (spent, expected) => panic!("{status}: {spent:?}, not {expected:?}"),
         }
     }
+}
+
+/// Refuses deletions, and counts the hooks at the commit of a deletion.
+struct NoDeletions(AtomicUsize);
+
+impl Admission for NoDeletions {
+    fn hooks(&self) -> Hooks {
+        Hooks::of(&[Hook::BeforeMutation, Hook::Validate, Hook::BeforeCommit])
+    }
+
+    fn before_mutation(&self, write: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        refuse_deletion(write)
+    }
+
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+        refuse_deletion(write).map(|()| Vec::new())
+    }
+
+    fn before_commit(
+        &self,
+        write: &Attributes<'_>,
+        _: &Registry,
+    ) -> Result<Vec<Companion>, Status> {
+        let is_deletion = write.operation == Operation::Delete;
+        self.0.fetch_add(usize::from(is_deletion), Ordering::Relaxed);
+        Ok(Vec::new())
+    }
+}
+
+fn refuse_deletion(write: &Attributes<'_>) -> Result<(), Status> {
+    match write.operation {
+        Operation::Delete => Err(Status::bad_request("no deletions")),
+        _ => Ok(()),
+    }
+}
+
+/// Admission that refuses deletions does not refuse evictions, but quotas see the deletion.
+#[tokio::test]
+async fn admission_decides_about_the_eviction_and_not_about_the_deletion() {
+    let admission = Arc::new(NoDeletions(AtomicUsize::new(0)));
+    let registry = cluster::registry_with(admission.clone()).await;
+    let pods = cluster::target(&registry, "pods", "", "");
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    cluster::create(&registry, &pods, tree(pod)).await.expect("created");
+    let one = cluster::target(&registry, "pods", "p", "");
+    let (options, context) = (DeleteOptions::default(), cluster::context());
+    let deleted = registry.delete(&one, &options, &context).await;
+    assert_eq!(deleted.map(|_| ()).map_err(|status| status.code), Err(400));
+    let eviction = cluster::target(&registry, "pods", "p", "eviction");
+    let posted = r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}"#;
+    cluster::create(&registry, &eviction, tree(posted)).await.expect("evicted");
+    assert!(registry.peek(&one.resource, cluster::NAMESPACE, "p").is_none());
+    assert_eq!(admission.0.load(Ordering::Relaxed), 1);
 }

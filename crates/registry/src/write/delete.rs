@@ -37,13 +37,36 @@ enum Step {
     Unchanged,
 }
 
+/// Whether admission must review a deletion.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Review {
+    /// Its plugins, policies and webhooks may refuse the deletion.
+    Needed,
+    /// It has admitted the request of which the deletion is an effect. Its changes that belong to
+    /// the commit, such as those of quotas, are made nevertheless.
+    Done,
+}
+
 impl Registry {
+    /// Deletes one object as the effect of another request, which admission has admitted: no plugin,
+    /// policy or webhook is asked about the deletion.
+    pub async fn delete_admitted(
+        &self,
+        target: &Target,
+        options: &DeleteOptions,
+        context: &Context,
+    ) -> Result<(), Status> {
+        let attempt = || self.delete_object(target, options, context, Review::Done);
+        self.decide(options.dry_run, context, attempt).await.map(|_| ())
+    }
+
     /// Deletes one object.
     pub(crate) async fn delete_object(
         &self,
         target: &Target,
         options: &DeleteOptions,
         context: &Context,
+        review: Review,
     ) -> Result<Outcome, Status> {
         check(options)?;
         if options.ignore_read_errors {
@@ -60,7 +83,9 @@ impl Registry {
             // request's version.
             let state = Existing::read(resource, &existing).await?;
             check_preconditions(target, options, state.head())?;
-            self.admit_deletion(target, options, context, &state).await?;
+            if review == Review::Needed {
+                self.admit_deletion(target, options, context, &state).await?;
+            }
             let step = self.next_step(target, options, context, state);
             if let Some(outcome) = self.execute(target, options, context, &existing, step).await? {
                 return Ok(outcome);

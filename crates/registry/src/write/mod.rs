@@ -42,7 +42,7 @@ pub(crate) use act::action;
 pub(crate) use commit::{Committed, encode};
 pub(crate) use contention::RetryQueues;
 pub(crate) use create::initialize;
-pub(crate) use delete::warn_of_dependents;
+pub(crate) use delete::{Review, warn_of_dependents};
 pub(crate) use ownership::track_server_update;
 pub(crate) use posting::PostingQueues;
 pub(crate) use scale::scale_paths;
