@@ -86,15 +86,6 @@ fn new_pods() {
             ),
         ),
         (
-            "limits that become requests",
-            String::new(),
-            format!(
-                r#""containers":[{{"resources":{{"limits":{{{}}},"requests":{{{}}}}}}}]"#,
-                many(100_000, r##""a#":"1""##),
-                many(100_000, r##""z#":"1""##)
-            ),
-        ),
-        (
             "a long limit of the pod",
             String::new(),
             format!(
@@ -123,7 +114,7 @@ fn new_pods() {
         (
             "claims of a pod with a long name",
             format!(r#""name":"{long}""#),
-            format!(r#""volumes":[{}]"#, many(20_000, r#"{"name":"v#","ephemeral":{}}"#)),
+            format!(r#""volumes":[{}]"#, many(50_000, r#"{"name":"v#","ephemeral":{}}"#)),
         ),
         (
             "files of a source with a long name",
@@ -142,28 +133,42 @@ fn new_pods() {
 }
 
 #[test]
-fn other_new_objects() {
-    let long = "a".repeat(100_000);
-    let longer = "a".repeat(1_000_000);
+fn defaults() {
+    let small = many(200_000, r##""a#":"1""##);
+    let large = many(200_000, r##""z#":"1""##);
     for (name, resource, object) in [
+        (
+            "limits that become requests",
+            "pods",
+            format!(
+                r#"{{"spec":{{"containers":[{{"resources":
+                {{"limits":{{{small}}},"requests":{{{large}}}}}}}]}}}}"#
+            ),
+        ),
         (
             "texts and data",
             "secrets",
-            format!(
-                r#"{{"stringData":{{{}}},"data":{{{}}}}}"#,
-                many(100_000, r##""a#":"""##),
-                many(100_000, r##""z#":"""##)
-            ),
+            format!(r#"{{"stringData":{{{small}}},"data":{{{large}}}}}"#),
         ),
         (
             "maxima and defaults",
             "limitranges",
             format!(
-                r#"{{"spec":{{"limits":[{{"type":"Container","max":{{{}}},"default":{{{}}}}}]}}}}"#,
-                many(50_000, r##""a#":"1""##),
-                many(50_000, r##""z#":"1""##)
+                r#"{{"spec":{{"limits":[
+                {{"type":"Container","max":{{{small}}},"default":{{{large}}}}}]}}}}"#
             ),
         ),
+    ] {
+        let mut object = json(&object);
+        timed(name, || (strategy(resource).default)(&mut object));
+    }
+}
+
+#[test]
+fn other_new_objects() {
+    let long = "a".repeat(100_000);
+    let longer = "a".repeat(1_000_000);
+    for (name, resource, object) in [
         (
             "rules and containers",
             "batch/jobs",
@@ -199,9 +204,9 @@ fn other_new_objects() {
             "values of a capacity with a long name",
             "resource.k8s.io/resourceslices",
             format!(
-                r#"{{"spec":{{"devices":[{{"allowMultipleAllocations":true,"capacity":{{"{longer}":
+                r#"{{"spec":{{"devices":[{{"allowMultipleAllocations":true,"capacity":{{"{longer}{longer}":
                 {{"value":"1","requestPolicy":{{"default":"1","validValues":[{}]}}}}}}}}]}}}}"#,
-                many(150_000, r#""1""#)
+                many(200_000, r#""1""#)
             ),
         ),
         (
