@@ -43,36 +43,42 @@ fn begin_status(pod: &mut Value) {
 /// the memory.
 const LABEL_BYTES_MAX: usize = 63;
 
+/// The most requirements that are added to selectors. A pod with more is too large to be stored: each
+/// takes at least eleven bytes.
+const REQUIREMENTS_MAX: usize = 200_000;
+
 /// Adds requirements for the pod's own labels to the selectors that have `matchLabelKeys`.
 fn merge_label_keys(pod: &mut Value) {
     let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).cloned();
     let Some(mut labels) = labels.filter(|labels| !labels.is_empty()) else { return };
     labels.retain(|_, value| value.as_str().is_some_and(|v| v.len() <= LABEL_BYTES_MAX));
     let Some(spec) = pod.get_mut("spec") else { return };
+    let mut left = REQUIREMENTS_MAX;
     for term in list(Some(spec), &["topologySpreadConstraints"]) {
-        merge(term, "matchLabelKeys", "In", &labels);
+        merge(term, ("matchLabelKeys", "In"), &labels, &mut left);
     }
     for side in ["podAffinity", "podAntiAffinity"] {
         let preferred = ["affinity", side, "preferredDuringSchedulingIgnoredDuringExecution"];
         let required = ["affinity", side, "requiredDuringSchedulingIgnoredDuringExecution"];
         for term in list(Some(spec), &preferred).filter_map(|term| term.get_mut("podAffinityTerm"))
         {
-            merge_term(term, &labels);
+            merge_term(term, &labels, &mut left);
         }
-        list(Some(spec), &required).for_each(|term| merge_term(term, &labels));
+        list(Some(spec), &required).for_each(|term| merge_term(term, &labels, &mut left));
     }
 }
 
-fn merge_term(term: &mut Value, labels: &Map) {
-    merge(term, "matchLabelKeys", "In", labels);
-    merge(term, "mismatchLabelKeys", "NotIn", labels);
+fn merge_term(term: &mut Value, labels: &Map, left: &mut usize) {
+    merge(term, ("matchLabelKeys", "In"), labels, left);
+    merge(term, ("mismatchLabelKeys", "NotIn"), labels, left);
 }
 
-fn merge(term: &mut Value, keys: &str, operator: &str, labels: &Map) {
+fn merge(term: &mut Value, (keys, operator): (&str, &str), labels: &Map, left: &mut usize) {
     let keys: Vec<Value> = items(term, &[keys]).to_vec();
     let Some(Value::Object(selector)) = term.get_mut("labelSelector") else { return };
     for key in keys.iter().filter_map(Value::as_str) {
-        let Some(value) = labels.get(key) else { continue };
+        let Some(value) = labels.get(key).filter(|_| *left > 0) else { continue };
+        *left -= 1;
         let mut requirement = Map::new();
         requirement.insert("key", key);
         requirement.insert("operator", operator);

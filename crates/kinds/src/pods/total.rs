@@ -118,3 +118,38 @@ fn raise(most: &mut Amounts, name: String, amount: Quantity) {
     let entry = most.entry(name).or_insert(amount);
     *entry = (*entry).max(amount);
 }
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::json;
+
+    use super::*;
+
+    #[test]
+    fn sidecars_run_beside_containers_and_later_init_containers() {
+        for (starting, expected) in [
+            ("[]", "a:2"),
+            (r#"[{"a":"1"}]"#, "a:2"),
+            (r#"[{"a":"5","b":"1"}]"#, "a:5 b:1"),
+            (r#"[{"sidecar":"","a":"3"}]"#, "a:5"),
+            (r#"[{"a":"4"},{"sidecar":"","a":"1"}]"#, "a:4"),
+            (r#"[{"sidecar":"","a":"1"},{"a":"4"}]"#, "a:5"),
+            (r#"[{"sidecar":"","a":"1"},{"b":"1"},{"sidecar":"","b":"2"},{"b":"3"}]"#, "a:3 b:5"),
+            (r#"[{"sidecar":"","a":"-1"},{"sidecar":"","a":"-1"},{"a":"1"}]"#, "a:0"),
+        ] {
+            let starting = json::parse(starting.as_bytes()).expect("JSON");
+            let starting = starting.as_array().expect("a list").iter().cloned();
+            let containers = starting.map(|mut amounts| {
+                let is_sidecar = amounts.make_object().remove("sidecar").is_some();
+                let policy = if is_sidecar { "Always" } else { "" };
+                let resources = Value::from([("limits", amounts)]);
+                Value::from([("restartPolicy", policy.into()), ("resources", resources)])
+            });
+            let two = Value::from([("limits", Value::from([("a", "2")]))]);
+            let running = [Value::from([("resources", two)])];
+            let sums = together(&running, &containers.collect::<Vec<_>>(), "limits");
+            let sums: Vec<_> = sums.iter().map(|(name, sum)| format!("{name}:{sum}")).collect();
+            assert_eq!(sums.join(" "), expected);
+        }
+    }
+}

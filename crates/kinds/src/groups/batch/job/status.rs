@@ -267,3 +267,26 @@ fn check_order(spec: &Field<'_>, status: &Field<'_>, changes: &Changes<'_>, erro
         refuse("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn the_first_common_index() {
+        for (completed, failed, expected) in [
+            ("", "", None),
+            ("1", "", None),
+            ("1,3,5", "0,2,4,6", None),
+            ("1,3,5-7", "0,2,4,6", Some(6)),
+            ("0-9", "4-5", Some(4)),
+            ("4-5", "0-9", Some(4)),
+            ("1-2,5-6", "3-4,6", Some(6)),
+            ("x,2", "2,y", Some(2)),
+            ("2", "1-3-5,2", Some(2)),
+            ("200", "200", None),
+        ] {
+            assert_eq!(overlap(completed, failed, 100), expected, "{completed} and {failed}");
+        }
+    }
+}
