@@ -128,6 +128,11 @@ impl Url {
         parse_reference(text)
     }
 
+    /// Whether the text is an absolute URL or path, as in a request line.
+    pub fn is_request(text: &str) -> bool {
+        parse(text, true).is_ok()
+    }
+
     /// The scheme in lower case; `""` if there is none.
     pub fn scheme(&self) -> &str {
         &self.scheme
