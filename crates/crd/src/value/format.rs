@@ -2,11 +2,11 @@
 //! ignored.
 
 mod address;
+mod email;
 
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
-use base64::Engine as _;
 use pintle_meta::duration;
 use regex::Regex;
 
@@ -54,7 +54,7 @@ type Row = (&'static str, fn(&str) -> bool);
 
 const FORMATS: &[Row] = &[
     ("bsonobjectid", |text| text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit())),
-    ("byte", is_base64),
+    ("byte", |text| BASE64.is_match(text)),
     ("cidr", address::is_cidr),
     ("creditcard", |text| {
         let digits: String = text.chars().filter(char::is_ascii_digit).collect();
@@ -63,7 +63,7 @@ const FORMATS: &[Row] = &[
     ("date", |text| text.len() == 10 && is_date(text)),
     ("datetime", is_date_time),
     ("duration", is_duration),
-    ("email", |text| EMAIL.is_match(text)),
+    ("email", email::is_email),
     ("hexcolor", |text| HEX_COLOR.is_match(text)),
     ("hostname", is_hostname),
     ("ipv4", address::is_ipv4),
@@ -73,11 +73,11 @@ const FORMATS: &[Row] = &[
     ("isbn13", is_isbn13),
     ("k8slongname", |text| pintle_meta::names::dns1123_subdomain(text).is_empty()),
     ("k8sshortname", |text| pintle_meta::names::dns1123_label(text).is_empty()),
-    ("mac", |text| MAC.is_match(text)),
+    ("mac", is_mac),
     ("password", |_| true),
     ("rgbcolor", |text| RGB_COLOR.is_match(text)),
-    ("ssn", |text| SSN.is_match(text)),
-    ("uri", is_request_uri),
+    ("ssn", |text| text.len() == SSN_BYTES && SSN.is_match(text)),
+    ("uri", pintle_cel::Url::is_request),
     ("uuid", |text| UUID.is_match(text)),
     ("uuid3", |text| UUID3.is_match(text)),
     ("uuid4", |text| UUID4.is_match(text)),
@@ -102,31 +102,28 @@ expression!(
     HOSTNAME,
     r"^([a-zA-Z0-9\p{S}\p{L}]((-?[a-zA-Z0-9\p{S}\p{L}]{0,62})?)|([a-zA-Z0-9\p{S}\p{L}](([a-zA-Z0-9\-\p{S}\p{L}]{0,61}[a-zA-Z0-9\p{S}\p{L}])?)(\.)){1,}([a-zA-Z\p{L}]){2,63})$"
 );
-expression!(EMAIL, r#"^([^<>()\[\],;:\s@"]+|"[^"]+")@[^\s@<>(),;:"]+$"#);
 expression!(HEX_COLOR, "^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$");
+// The white space of Go's `\s`.
 expression!(
     RGB_COLOR,
-    r"^rgb\(\s*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\s*,\s*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\s*,\s*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])\s*\)$"
+    r"^rgb\([\t\n\f\r ]*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*,[\t\n\f\r ]*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*,[\t\n\f\r ]*(0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5])[\t\n\f\r ]*\)$"
 );
 expression!(SSN, "^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$");
+// The bits after the last byte may be any.
 expression!(
-    MAC,
-    r"^([0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}|[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){7}|[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){19}|[0-9a-fA-F]{4}(\.[0-9a-fA-F]{4}){2}|[0-9a-fA-F]{4}(\.[0-9a-fA-F]{4}){3})$"
+    BASE64,
+    "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
 );
 expression!(
     CREDIT_CARD,
     "^(?:4[0-9]{12}(?:[0-9]{3})?|5[1-5][0-9]{14}|6(?:011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})$"
 );
-expression!(
-    DATE_TIME,
-    r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
-);
-expression!(WORD_DURATION, r"^((\d+)\s*([A-Za-zµ]+)\s*)+$");
+// As in upstream, any character can precede the fraction.
+expression!(TIME, r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))$");
+expression!(PART_OF_DURATION, r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)");
 
-fn is_base64(text: &str) -> bool {
-    // Upstream's expression requires padding and at least one group.
-    !text.is_empty() && base64::engine::general_purpose::STANDARD.decode(text).is_ok()
-}
+/// The length of a social security number; its expression also fits numbers without separators.
+const SSN_BYTES: usize = 11;
 
 /// Lengths are in bytes, unlike those of the expression.
 fn is_hostname(text: &str) -> bool {
@@ -137,79 +134,53 @@ fn is_date(text: &str) -> bool {
     pintle_meta::time::parse(&format!("{text}T00:00:00Z")).is_ok()
 }
 
+/// Whether the text is a date and a time. As in upstream, a further `T` ends the time.
 fn is_date_time(text: &str) -> bool {
-    let Some(parts) = DATE_TIME.captures(text) else { return false };
-    let below = |group: usize, bound: u8| parts[group].parse::<u8>().is_ok_and(|n| n < bound);
-    is_date(&parts[1]) && below(2, 24) && below(3, 60) && below(4, 60)
+    let text = text.to_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    let Some(parts) = TIME.captures(time) else { return false };
+    date.len() == 10 && is_date(date) && &parts[1] < "24" && &parts[2] < "60" && &parts[3] < "60"
 }
 
+/// Whether the text is a duration of Go, or contains numbers with units, among which one is known.
+/// As in upstream, the last name of a unit can be followed by more letters, and the text can have
+/// anything between its numbers.
 fn is_duration(text: &str) -> bool {
-    const UNITS: &[&str] = &[
-        "ns",
-        "nano",
-        "nanos",
-        "nanosecond",
-        "nanoseconds",
-        "us",
-        "µs",
-        "micro",
-        "micros",
-        "microsecond",
-        "microseconds",
-        "ms",
-        "milli",
-        "millis",
-        "millisecond",
-        "milliseconds",
-        "s",
-        "sec",
-        "secs",
-        "second",
-        "seconds",
-        "m",
-        "min",
-        "mins",
-        "minute",
-        "minutes",
-        "h",
-        "hr",
-        "hour",
-        "hours",
-        "d",
-        "day",
-        "days",
-        "w",
-        "wk",
-        "week",
-        "weeks",
+    const UNITS: &[(&[&str], &str)] = &[
+        (&["ns"], "nano"),
+        (&["us", "µs"], "micro"),
+        (&["ms"], "milli"),
+        (&["s"], "sec"),
+        (&["m"], "min"),
+        (&["h", "hr"], "hour"),
+        (&["d"], "day"),
+        (&["w", "wk"], "week"),
     ];
     if duration::parse(text).is_ok() {
         return true;
     }
-    let units = text.split(|c: char| c.is_ascii_digit() || c.is_whitespace());
-    WORD_DURATION.is_match(text)
-        && units
-            .filter(|unit| !unit.is_empty())
-            .all(|unit| UNITS.contains(&unit.to_lowercase().as_str()))
+    let mut has_unit = false;
+    for part in PART_OF_DURATION.captures_iter(text) {
+        if part[1].parse::<i64>().is_err() {
+            return false;
+        }
+        let unit = part[2].to_lowercase();
+        has_unit |= UNITS
+            .iter()
+            .any(|(names, last)| names.contains(&unit.as_str()) || unit.starts_with(last));
+    }
+    has_unit
 }
 
-/// Whether the text is a valid request target: an absolute URI, or a path.
-fn is_request_uri(text: &str) -> bool {
-    let plain = !text.bytes().any(|b| b.is_ascii_control() || b == b' ' || b == 0x7f);
-    let escapes_hold = text.match_indices('%').all(|(at, _)| {
-        text.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
-    });
-    if !plain || !escapes_hold {
-        return false;
-    }
-    if text.starts_with('/') {
-        return true;
-    }
-    let Some((scheme, rest)) = text.split_once(':') else { return false };
-    let mut letters = scheme.bytes();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic())
-        && letters.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-        && !rest.is_empty()
+/// Whether the text is a hardware address of 6, 8 or 20 bytes.
+fn is_mac(text: &str) -> bool {
+    [(':', 2), ('-', 2), ('.', 4)].into_iter().any(|(separator, digits)| {
+        let is_group =
+            |part: &str| part.len() == digits && part.bytes().all(|b| b.is_ascii_hexdigit());
+        let groups = text.split(separator);
+        groups.clone().all(is_group) && matches!(groups.count() * digits / 2, 6 | 8 | 20)
+    })
 }
 
 fn luhn(digits: &str) -> bool {
@@ -227,7 +198,10 @@ fn luhn(digits: &str) -> bool {
 
 fn isbn_digits(text: &str) -> Vec<u32> {
     let digit = |c: char| c.to_digit(10).or((c == 'X').then_some(10));
-    text.chars().filter(|c| !matches!(c, '-' | ' ')).map(|c| digit(c).unwrap_or(99)).collect()
+    text.chars()
+        .filter(|c| !matches!(c, '-' | ' ' | '\t' | '\n' | '\x0c' | '\r'))
+        .map(|c| digit(c).unwrap_or(99))
+        .collect()
 }
 
 fn is_isbn10(text: &str) -> bool {
@@ -251,65 +225,4 @@ fn is_isbn13(text: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_match_upstream() {
-        for (format, good, bad) in [
-            ("bsonobjectid", &["507f1f77bcf86cd799439011"][..], &["507f"][..]),
-            ("byte", &["aGVsbG8="], &["aGVsbG8", "", "*"]),
-            (
-                "cidr",
-                &["10.0.0.0/8", "fd00::/64", "10.0.0.1/08", "010.0.0.0/8", "::ffff:1.2.3.4/100"],
-                &["10.0.0.0", "10.0.0.0/33", "10.0.0.0/", "10.0.0/8", "::/129", "::/+1", "1/8"],
-            ),
-            ("creditcard", &["4111 1111 1111 1111"], &["4111 1111 1111 1112"]),
-            ("date", &["2020-02-29"], &["2021-02-29", "2020-2-1"]),
-            ("date-time", &["2014-12-15T19:30:20.000Z"], &["2014-12-15", "2014-12-15T25:30:20Z"]),
-            ("datetime", &["2014-12-15T19:30:20+01:00"], &["x"]),
-            ("duration", &["1h30m", "22 ns", "3 days", "1d"], &["x", "1 parsec"]),
-            ("email", &["a@b.c", "a.b@c"], &["a", "a@"]),
-            ("hexcolor", &["#fff", "FFFFFF"], &["#ff"]),
-            (
-                "hostname",
-                &["example.com", "1host", "a", "m-y", "bücher.example", "💩.la", "a-b.c-d.com"],
-                &["-x", "a..b", "a.b", "my-host", "a.b1", "a_b", "a.", "", "x.c-d", "a-.com"],
-            ),
-            (
-                "ipv4",
-                &["1.2.3.4", "010.00.0.001", "::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4"],
-                &[
-                    "1.2.3",
-                    "::1",
-                    "1.2.3.256",
-                    "1.2.3.4.5",
-                    "1:2:3:4:5:1.2.3.4",
-                    "1.2.3.4:",
-                    ".",
-                    "",
-                ],
-            ),
-            ("ipv6", &["::1"], &["1.2.3.4"]),
-            ("isbn", &["0321751043", "978-0321751041"], &["0321751044"]),
-            ("k8s-short-name", &["a-b"], &["A", "a.b"]),
-            ("mac", &["01:23:45:67:89:ab"], &["01:23"]),
-            ("rgbcolor", &["rgb(1,2,255)"], &["rgb(1,2,256)"]),
-            ("ssn", &["111-22-3333"], &["1"]),
-            ("uri", &["http://a/b", "/x", "urn:x"], &["a b", "x", "%zz", ""]),
-            ("uuid", &["a987fbc9-4bed-3078-cf07-9141ba07c9f3"], &["x"]),
-            (
-                "uuid4",
-                &["57b73598-8764-4ad0-a76a-679bb6640eb1"],
-                &["a987fbc9-4bed-3078-cf07-9141ba07c9f3"],
-            ),
-        ] {
-            let known = named(format).unwrap_or_else(|| panic!("{format}"));
-            good.iter().for_each(|text| assert!(known.holds(text), "{format} {text}"));
-            bad.iter().for_each(|text| assert!(!known.holds(text), "{format} {text}"));
-        }
-        for expression in [&UUID, &UUID3, &UUID5, &HOSTNAME, &EMAIL, &CREDIT_CARD, &WORD_DURATION] {
-            assert!(!expression.as_str().is_empty());
-        }
-    }
-}
+mod tests;
