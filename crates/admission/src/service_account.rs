@@ -26,6 +26,9 @@ const DEFAULT: &str = "default";
 const ACCOUNT_WAIT_MAX: Duration = Duration::from_secs(1);
 
 const VOLUME: &str = "kube-api-access";
+/// The longest name of a valid volume, a DNS label. The volume's name is copied into each container
+/// before validation refuses longer names.
+const VOLUME_NAME_BYTES_MAX: usize = 63;
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// An hour and seven seconds. The server recognizes by this number a token that no user requested
 /// (upstream: `WarnOnlyBoundTokenExpirationPeriod`).
@@ -208,7 +211,9 @@ fn mount_token(pod: &mut Value, new_name: impl FnOnce() -> String) {
     let prefix = format!("{VOLUME}-");
     let volumes = items(pod, &["spec", "volumes"]).iter();
     let mut volume_names = volumes.filter_map(|volume| volume.str_at(&["name"]));
-    let present = volume_names.find(|name| name.starts_with(&prefix)).map(Str::from);
+    let is_of_token =
+        |name: &&str| name.starts_with(&prefix) && name.len() <= VOLUME_NAME_BYTES_MAX;
+    let present = volume_names.find(is_of_token).map(Str::from);
     let name = present.clone().unwrap_or_else(|| new_name().into());
     let mut mounted = false;
     for list in ["initContainers", "containers"] {
@@ -287,13 +292,13 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
                         "volume with {quoted} is not allowed {why} {name} does not reference that secret"
                     )
                 }
-                SecretUse::Environment { container, variable } => format!(
-                    "{container} with envVar {variable} referencing {quoted} is not allowed {why} {name} does \
-                     not reference that secret"
+                SecretUse::Environment { container: (what, container), variable } => format!(
+                    "{what} {container} with envVar {variable} referencing {quoted} is not allowed {why} \
+                     {name} does not reference that secret"
                 ),
-                SecretUse::EnvFrom { container } => format!(
-                    "{container} with envFrom referencing {quoted} is not allowed {why} {name} does not \
-                     reference that secret"
+                SecretUse::EnvFrom { container: (what, container) } => format!(
+                    "{what} {container} with envFrom referencing {quoted} is not allowed {why} {name} does \
+                     not reference that secret"
                 ),
             });
         }
@@ -312,16 +317,17 @@ fn limit_secrets(pod: &Value, account: &Value, lists: &[&str]) -> Result<(), Str
     Ok(())
 }
 
-/// The part of a pod that uses a secret.
+/// The part of a pod that uses a secret. A container is the words for its list and its name, which
+/// may be long and have many variables, so only the text of a refusal copies it.
 enum SecretUse<'a> {
     Volume,
     Environment {
-        container: String,
+        container: (&'static str, &'a str),
         variable: &'a str,
     },
     /// All keys of the secret become variables.
     EnvFrom {
-        container: String,
+        container: (&'static str, &'a str),
     },
 }
 
@@ -332,20 +338,17 @@ fn secrets<'p>(pod: &'p Value, lists: &[&str]) -> Vec<(SecretUse<'p>, &'p str)> 
     let volumes = volumes.iter().filter_map(|volume| volume.str_at(&["secret", "secretName"]));
     let mut found: Vec<_> = volumes.map(|secret| (SecretUse::Volume, secret)).collect();
     for (list, what) in CONTAINERS.into_iter().filter(|(list, _)| lists.contains(list)) {
-        for container in items(pod, &["spec", list]) {
-            let named = format!("{what} {}", container.str_at(&["name"]).unwrap_or_default());
-            for variable in items(container, &["env"]) {
+        for one in items(pod, &["spec", list]) {
+            let container = (what, one.str_at(&["name"]).unwrap_or_default());
+            for variable in items(one, &["env"]) {
                 if let Some(secret) = variable.str_at(&["valueFrom", "secretKeyRef", "name"]) {
                     let variable = variable.str_at(&["name"]).unwrap_or_default();
-                    found.push((
-                        SecretUse::Environment { container: named.clone(), variable },
-                        secret,
-                    ));
+                    found.push((SecretUse::Environment { container, variable }, secret));
                 }
             }
-            for source in items(container, &["envFrom"]) {
+            for source in items(one, &["envFrom"]) {
                 if let Some(secret) = source.str_at(&["secretRef", "name"]) {
-                    found.push((SecretUse::EnvFrom { container: named.clone() }, secret));
+                    found.push((SecretUse::EnvFrom { container }, secret));
                 }
             }
         }

@@ -167,3 +167,31 @@ fn enforced_accounts_refuse_other_secrets() {
         assert_eq!(limit_secrets(&pod(spec), &account("false"), lists), Ok(()));
     }
 }
+
+/// A long name is copied into no other part of a pod, whatever it is the name of.
+#[test]
+fn long_names_are_not_copied_for_each_item() {
+    let long = "x".repeat(1_500_000);
+    let mut pod = pod(&format!(
+        r#"{{"volumes":[{{"name":"kube-api-access-{long}"}}],"containers":[{}{{}}]}}"#,
+        "{},".repeat(100_000)
+    ));
+    mount_token(&mut pod, || "kube-api-access-abcde".to_owned());
+    let name = ["spec", "containers"];
+    let containers = pod.at(&name).and_then(Value::as_array).unwrap_or_default();
+    assert!(containers.iter().all(|container| {
+        let mounts = container.get("volumeMounts").and_then(Value::as_array).unwrap_or_default();
+        mounts[0].str_at(&["name"]) == Some("kube-api-access-abcde")
+    }));
+
+    let account = tree(
+        r#"{"metadata":{"name":"x","annotations":{"kubernetes.io/enforce-mountable-secrets":"true"}},
+            "secrets":[{"name":"own"}]}"#,
+    );
+    let variable = r#"{"valueFrom":{"secretKeyRef":{"name":"own"}}},"#.repeat(32_000);
+    let source = r#"{"secretRef":{"name":"own"}},"#.repeat(32_000);
+    let pod = self::pod(&format!(
+        r#"{{"containers":[{{"name":"{long}","env":[{variable}{{}}],"envFrom":[{source}{{}}]}}]}}"#
+    ));
+    assert_eq!(limit_secrets(&pod, &account, INITIAL_CONTAINERS), Ok(()));
+}
