@@ -1,24 +1,23 @@
 //! LimitRanger: checks the resources of containers, pods and claims against their namespace's
 //! limits, and sets default resources.
 
+mod defaults;
+mod group;
 #[cfg(test)]
 mod tests;
+mod violations;
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
-
-use pintle_meta::quantity::Quantity;
-use pintle_meta::{Status, object};
+use pintle_meta::{Status, field, object};
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::{Object, Registry};
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Path, Value};
 
 use crate::known::Known;
-use crate::pods::{Amounts, amounts, items, total};
+use crate::pods::{Amounts, amounts, items};
 use crate::{creates, forbidden, is_at, is_of};
-
-/// The annotation that lists the defaults that were set.
-const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+use defaults::Defaults;
+use group::PodResources;
+use violations::Violations;
 
 /// The plugin.
 pub(crate) struct LimitRanger {
@@ -56,9 +55,19 @@ impl Admission for LimitRanger {
         object: &mut Value,
         registry: &Registry,
     ) -> Result<(), Status> {
-        if limits_pod(write) && !is_terminating(write) {
-            for range in self.ranges.within(write.namespace, registry)? {
-                set_defaults(object, &range);
+        if !limits_pod(write) || is_terminating(write) {
+            return Ok(());
+        }
+        let ranges = self.ranges.within(write.namespace, registry)?;
+        let mut defaults = Defaults::default();
+        for range in &ranges {
+            if defaults.set(object, range).is_err() {
+                let error = field::Error::too_long(
+                    &Path::new("metadata").field("annotations"),
+                    defaults::ANNOTATIONS_BYTES_MAX,
+                );
+                let kind = write.resource.group_kind();
+                return Err(Status::invalid(&kind, object::name(object), &[error]));
             }
         }
         Ok(())
@@ -69,11 +78,19 @@ impl Admission for LimitRanger {
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
         let is_limited = (is_claim || limits_pod(write)) && !is_terminating(write);
         let Some(object) = write.object.filter(|_| is_limited) else { return Ok(Vec::new()) };
-        for range in self.ranges.within(write.namespace, registry)? {
-            let errors =
-                if is_claim { check_claim(object, &range) } else { check_pod(object, &range) };
-            if !errors.is_empty() {
-                return Err(forbidden(write, object, &aggregate(errors)));
+        let ranges = self.ranges.within(write.namespace, registry)?;
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let pod = PodResources::of(object);
+        for range in ranges {
+            let violations = if is_claim {
+                Violations::of_claim(object, &range)
+            } else {
+                Violations::of_pod(&pod, &range)
+            };
+            if let Some(why) = violations.text() {
+                return Err(forbidden(write, object, &why));
             }
         }
         Ok(Vec::new())
@@ -108,170 +125,4 @@ impl Limit {
             default_request: map("defaultRequest"),
         }
     }
-}
-
-/// Several errors as one (upstream: `NewAggregate`).
-fn aggregate(mut errors: Vec<String>) -> String {
-    let mut seen = HashSet::new();
-    errors.retain(|error| seen.insert(error.clone()));
-    match errors.as_slice() {
-        [error] => error.clone(),
-        _ => format!("[{}]", errors.join(", ")),
-    }
-}
-
-/// Sets missing resources of containers, and annotates the pod.
-fn set_defaults(pod: &mut Value, range: &[Limit]) {
-    let of_containers = || range.iter().filter(|limit| limit.of == "Container");
-    if of_containers().all(|limit| limit.default.is_empty() && limit.default_request.is_empty()) {
-        return;
-    }
-    let mut notes = Vec::new();
-    for (member, kind) in [("containers", "container"), ("initContainers", "init container")] {
-        let containers = pod.object_entry("spec").get_mut(member).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten() {
-            let mut set = |part: &str, of: fn(&Limit) -> &Map| {
-                let mut names = Vec::new();
-                for (name, amount) in of_containers().flat_map(|limit| of(limit).iter()) {
-                    let known = container.object_entry("resources").entry_object(part);
-                    if !known.contains_key(name) {
-                        known.insert(name.clone(), amount.clone());
-                        names.push(name.to_string());
-                    }
-                }
-                names.sort_unstable();
-                names.join(", ")
-            };
-            let limits = set("limits", |limit| &limit.default);
-            let requests = set("requests", |limit| &limit.default_request);
-            tidy(container);
-            let name = container.str_at(&["name"]).unwrap_or_default();
-            for (names, what) in [(requests, "request"), (limits, "limit")] {
-                if !names.is_empty() {
-                    notes.push(format!("{names} {what} for {kind} {name}"));
-                }
-            }
-        }
-    }
-    if !notes.is_empty() {
-        let annotations = object::metadata_mut(pod).entry_object("annotations");
-        annotations.insert(ANNOTATION, format!("LimitRanger plugin set: {}", notes.join("; ")));
-    }
-}
-
-/// Removes empty maps from the resources of a container.
-fn tidy(container: &mut Value) {
-    let resources = container.object_entry("resources");
-    resources.retain(|_, value| !value.as_object().is_some_and(Map::is_empty));
-}
-
-/// The violations of a range by a pod.
-fn check_pod(pod: &Value, range: &[Limit]) -> Vec<String> {
-    let mut errors = Vec::new();
-    for limit in range {
-        match limit.of.as_str() {
-            "Container" => {
-                for member in ["containers", "initContainers"] {
-                    for container in items(pod, &["spec", member]) {
-                        let of = |part| amounts(container.at(&["resources", part]));
-                        check(limit, &of("requests"), &of("limits"), &mut errors);
-                    }
-                }
-            }
-            "Pod" => check(limit, &total(pod, "requests"), &total(pod, "limits"), &mut errors),
-            _ => {}
-        }
-    }
-    errors
-}
-
-/// The violations of a range by a claim. Only the requests of a claim are checked.
-fn check_claim(claim: &Value, range: &[Limit]) -> Vec<String> {
-    let requests = amounts(claim.at(&["spec", "resources", "requests"]));
-    let mut errors = Vec::new();
-    for limit in range.iter().filter(|limit| limit.of == "PersistentVolumeClaim") {
-        for (name, min) in &limit.min {
-            let resource = RequestAndLimit { request: requests.get(name), limit: None };
-            errors.extend(too_little(limit, name, min, resource));
-        }
-        for (name, max) in &limit.max {
-            let head = format!("maximum {name} usage per {} is {max}", limit.of);
-            errors.extend(match requests.get(name) {
-                None => Some(format!("{head}.  No request is specified")),
-                Some(request) if request > max => Some(format!("{head}, but request is {request}")),
-                Some(_) => None,
-            });
-        }
-    }
-    errors
-}
-
-fn check(limit: &Limit, requests: &Amounts, limits: &Amounts, errors: &mut Vec<String>) {
-    let resource =
-        |name: &String| RequestAndLimit { request: requests.get(name), limit: limits.get(name) };
-    for (name, min) in &limit.min {
-        errors.extend(too_little(limit, name, min, resource(name)));
-    }
-    for (name, max) in &limit.max {
-        errors.extend(too_much(limit, name, max, resource(name)));
-    }
-    for (name, ratio) in &limit.ratio {
-        errors.extend(too_uneven(limit, name, ratio, resource(name)));
-    }
-}
-
-/// The request and limit of one resource.
-#[derive(Clone, Copy)]
-struct RequestAndLimit<'a> {
-    request: Option<&'a Quantity>,
-    limit: Option<&'a Quantity>,
-}
-
-fn too_little(
-    of: &Limit,
-    name: &str,
-    min: &Quantity,
-    resource: RequestAndLimit<'_>,
-) -> Option<String> {
-    let mut text = format!("minimum {name} usage per {} is {min}", of.of);
-    match (resource.request, resource.limit) {
-        (None, _) => text.push_str(".  No request is specified"),
-        (Some(request), _) if request < min => write!(text, ", but request is {request}").ok()?,
-        (_, Some(limit)) if limit < min => write!(text, ", but limit is {limit}").ok()?,
-        _ => return None,
-    }
-    Some(text)
-}
-
-fn too_much(
-    of: &Limit,
-    name: &str,
-    max: &Quantity,
-    resource: RequestAndLimit<'_>,
-) -> Option<String> {
-    let mut text = format!("maximum {name} usage per {} is {max}", of.of);
-    match (resource.request, resource.limit) {
-        (_, None) => text.push_str(".  No limit is specified"),
-        (_, Some(limit)) if limit > max => write!(text, ", but limit is {limit}").ok()?,
-        (Some(request), _) if request > max => write!(text, ", but request is {request}").ok()?,
-        _ => return None,
-    }
-    Some(text)
-}
-
-fn too_uneven(
-    of: &Limit,
-    name: &str,
-    max: &Quantity,
-    resource: RequestAndLimit<'_>,
-) -> Option<String> {
-    let head = format!("{name} max limit to request ratio per {} is {max}", of.of);
-    let Some(request) = resource.request.filter(|request| !request.is_zero()) else {
-        return Some(format!("{head}, but no request is specified or request is 0"));
-    };
-    let Some(limit) = resource.limit.filter(|limit| !limit.is_zero()) else {
-        return Some(format!("{head}, but no limit is specified or limit is 0"));
-    };
-    let ratio = limit.to_f64() / request.to_f64();
-    (ratio > max.to_f64()).then(|| format!("{head}, but provided ratio is {ratio:.6}"))
 }
