@@ -8,19 +8,19 @@ mod checks;
 mod configuration;
 mod measures;
 mod offenders;
+mod pods;
 mod policy;
 mod rules;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, field, object};
-use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
-use pintle_registry::{Object, Registry, Unreadable};
+use pintle_registry::Registry;
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
 use pintle_value::Value;
 
 use crate::Measures;
@@ -38,9 +38,6 @@ const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 const ERROR: &str = "pod-security.kubernetes.io/error";
-
-/// The most pods of a namespace that are checked when its enforced policy changes.
-const PODS_MAX: usize = 3000;
 
 /// The pod templates of workload resources.
 const TEMPLATES: &[(&str, &str, &[&str])] = &[
@@ -66,7 +63,7 @@ pub(crate) struct PodSecurity {
 
 impl Admission for PodSecurity {
     fn hooks(&self) -> Hooks {
-        Hooks::of(&[Hook::Validate])
+        Hooks::of(&[Hook::Validate, Hook::ValidateRegistered])
     }
 
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
@@ -76,11 +73,23 @@ impl Admission for PodSecurity {
             return self.check_pod(write, object, registry);
         }
         if is_of(write, "", "namespaces") {
-            return self.check_namespace(write, object, registry);
+            return self.check_labels(write, object).map(|()| Vec::new());
         }
         let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
         let template = template.and_then(|(_, _, path)| object.at(path));
         template.map_or(Ok(Vec::new()), |pod| self.check_template(write, pod, registry))
+    }
+
+    /// Warns about the existing pods that a new policy of a namespace would refuse. This hook can
+    /// wait, so other requests are served in between.
+    fn validate_registered<'a>(
+        &'a self,
+        write: &'a Attributes<'a>,
+        registry: &'a Registry,
+    ) -> Option<Waited<'a, Vec<String>>> {
+        let namespace = write.object.filter(|_| is_of(write, "", "namespaces"))?;
+        let policy = self.tightened(write, namespace)?;
+        Some(Box::pin(pods::warnings(registry, object::name(namespace), policy)))
     }
 }
 
@@ -225,35 +234,32 @@ impl PodSecurity {
         })
     }
 
-    /// Refuses new invalid labels. If an update makes the enforced policy stricter or changes its
-    /// version, warns about the existing pods that the new policy would refuse.
-    fn check_namespace(
-        &self,
-        write: &Attributes<'_>,
-        namespace: &Value,
-        registry: &Registry,
-    ) -> Result<Vec<String>, Status> {
-        let labelled = |namespace: &Value| {
-            let labels = object::labels(namespace).cloned();
-            let label = |key: &str| labels.as_ref()?.get(key)?.as_str();
-            Policies::of(self.configuration.usual, label)
-        };
-        let (new, errors) = labelled(namespace);
-        let before = write.old().map(labelled);
-        let known = before.as_ref().is_some_and(|(_, before)| *before == errors);
-        let name = object::name(namespace);
-        if !errors.is_empty() && !known {
-            return Err(Status::invalid(&write.resource.group_kind(), name, &errors));
+    /// Refuses new invalid labels of a namespace.
+    fn check_labels(&self, write: &Attributes<'_>, namespace: &Value) -> Result<(), Status> {
+        let (_, errors) = self.labelled(namespace);
+        let is_known = || write.old().is_some_and(|old| self.labelled(old).1 == errors);
+        if errors.is_empty() || is_known() {
+            return Ok(());
         }
-        let Some((old, _)) = before.filter(|_| write.operation == Operation::Update) else {
-            return Ok(Vec::new());
-        };
-        let (new, old) = (new.enforce, old.enforce);
+        let kind = write.resource.group_kind();
+        Err(Status::invalid(&kind, object::name(namespace), &errors))
+    }
+
+    /// The new enforced policy of a namespace, if an update makes it stricter or changes its
+    /// version.
+    fn tightened(&self, write: &Attributes<'_>, namespace: &Value) -> Option<Policy> {
+        let old = write.old().filter(|_| write.operation == Operation::Update)?;
+        let [new, old] = [namespace, old].map(|one| self.labelled(one).0.enforce);
         let relaxed = new.version == old.version && new.level <= old.level;
-        if relaxed || new.level == Level::Privileged || self.configuration.exempts_namespace(name) {
-            return Ok(Vec::new());
-        }
-        warnings_about_pods(registry, name, new)
+        let is_exempt = || self.configuration.exempts_namespace(object::name(namespace));
+        let is_tightened = !relaxed && new.level != Level::Privileged && !is_exempt();
+        is_tightened.then_some(new)
+    }
+
+    /// The policies of a namespace by its labels, and their errors.
+    fn labelled(&self, namespace: &Value) -> (Policies, field::Errors) {
+        let labels = object::labels(namespace);
+        Policies::of(self.configuration.usual, |key| labels?.get(key)?.as_str())
     }
 }
 
@@ -280,80 +286,4 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
     !runs_same("containers")
         || !runs_same("initContainers")
         || !list(pod, "ephemeralContainers").iter().all(ran)
-}
-
-/// Warnings about a namespace's pods that a policy would refuse, grouped (upstream:
-/// `EvaluatePodsInNamespace`). Upstream stops after a second; cached pods need no such limit.
-fn warnings_about_pods(
-    registry: &Registry,
-    namespace: &str,
-    policy: Policy,
-) -> Result<Vec<String>, Status> {
-    let pods = registry.resource(&GroupVersionResource::new("", "v1", "pods"));
-    let pods = pods.map(|pods| registry.objects_in(&pods, namespace)).unwrap_or_default();
-    let count = pods.len();
-    let mut by_reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut looked_at = 0;
-    for pod in in_turn(pods).take(PODS_MAX) {
-        let pod = pod?;
-        looked_at += 1;
-        let found = violations(policy, &pod);
-        if !found.is_empty() {
-            by_reasons.entry(found.reasons()).or_default().push(object::name(&pod).to_owned());
-        }
-    }
-    let mut warnings = Vec::new();
-    if looked_at < count {
-        warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {looked_at} of {count} \
-             existing pods"
-        ));
-    }
-    if !by_reasons.is_empty() {
-        let namespace = quote(namespace);
-        warnings.push(format!(
-            "existing pods in namespace {namespace} violate the new PodSecurity enforce level \
-             \"{policy}\""
-        ));
-    }
-    let mut groups: Vec<String> =
-        by_reasons.into_iter().map(|(why, pods)| group_warning(&why, pods)).collect();
-    groups.sort_unstable();
-    warnings.extend(groups);
-    Ok(warnings)
-}
-
-/// Returns the warning about pods that violate a policy for the same reason.
-fn group_warning(why: &str, mut pods: Vec<String>) -> String {
-    pods.sort_unstable();
-    let first = pods.first().map_or("", String::as_str);
-    match pods.len() {
-        1 => format!("{first}: {why}"),
-        2 => format!("{first} (and 1 other pod): {why}"),
-        count => format!("{first} (and {} other pods): {why}", count - 1),
-    }
-}
-
-/// Returns the pods without a controller and one pod of each controller first, and then the others.
-fn in_turn(pods: Vec<Arc<Object>>) -> impl Iterator<Item = Result<Value, Unreadable>> {
-    let mut controllers = HashSet::new();
-    let mut later = Vec::new();
-    let mut pods = pods.into_iter();
-    std::iter::from_fn(move || {
-        for object in pods.by_ref() {
-            let pod = match object.tree() {
-                Ok(pod) => pod,
-                Err(why) => return Some(Err(why)),
-            };
-            let controller = items(&pod, &["metadata", "ownerReferences"])
-                .iter()
-                .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
-            let uid = controller.and_then(|owner| owner.str_at(&["uid"]));
-            if uid.is_none_or(|uid| controllers.insert(uid.to_owned())) {
-                return Some(Ok(pod));
-            }
-            later.push(object);
-        }
-        later.pop().map(|object| object.tree())
-    })
 }

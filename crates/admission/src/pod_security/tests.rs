@@ -2,8 +2,9 @@ use pintle_meta::field;
 use pintle_value::{Value, json};
 
 use super::checks::violations;
+use super::is_significant;
+use super::pods::group_warning;
 use super::policy::{Level, Policies, Policy, Version};
-use super::{group_warning, is_significant};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
