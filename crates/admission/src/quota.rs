@@ -10,11 +10,13 @@
 
 mod limited;
 mod posting;
+mod scopes;
 #[cfg(test)]
 mod tests;
 pub mod usage;
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use pintle_meta::quantity::Quantity;
@@ -29,6 +31,7 @@ use crate::pods::{Amounts, amounts};
 use crate::{forbidden, written_name};
 pub use limited::LimitedResource;
 use posting::Posting;
+use scopes::{Requirement, Scoped};
 
 /// The plugin.
 pub struct ResourceQuota {
@@ -49,17 +52,23 @@ struct Quota {
     used: Amounts,
 }
 
-/// The properties of a write that quotas count.
+/// The properties of a write that quotas count. They are found once for all quotas of a namespace.
 struct Charge<'a> {
     resource: GroupResource,
     /// True if the write can be refused; otherwise it is only counted.
     is_limited: bool,
-    new: ObjectUsage<'a>,
-    old: ObjectUsage<'a>,
+    new: Option<Held<'a>>,
+    old: Option<Held<'a>>,
 }
 
 /// The new or old object with its usage.
-type ObjectUsage<'a> = Option<(&'a Value, Amounts)>;
+struct Held<'a> {
+    object: &'a Value,
+    usage: Amounts,
+    scoped: Scoped<'a>,
+    /// See [`usage::lacking`].
+    lacking: OnceCell<BTreeMap<&'static str, String>>,
+}
 
 impl ResourceQuota {
     /// The plugin; resources in `limited` need a quota.
@@ -69,37 +78,34 @@ impl ResourceQuota {
 
     /// Refuses an object that uses a limited resource which no quota covers.
     fn require_cover(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
-        let Some((object, usage)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
-            return Ok(());
-        };
-        let covers = |quota: &Arc<Quota>, name: &str| {
-            quota.hard.contains_key(name) && quota.is_about(&charge.resource, object)
-        };
+        let Some(new) = charge.new.as_ref().filter(|_| charge.is_limited) else { return Ok(()) };
         let limited =
-            self.limited.iter().flat_map(|one| one.limited_names(&charge.resource, usage));
-        let uncovered: BTreeSet<&str> =
-            limited.filter(|name| !quotas.iter().any(|quota| covers(quota, name))).collect();
+            self.limited.iter().flat_map(|one| one.limited_names(&charge.resource, &new.usage));
+        let limited: BTreeSet<&str> = limited.collect();
+        if limited.is_empty() {
+            return Ok(());
+        }
+        let about = quotas.iter().filter(|quota| new.is_counted_by(quota));
+        let covered: HashSet<&str> =
+            about.flat_map(|quota| quota.hard.keys()).map(String::as_str).collect();
+        let uncovered: Vec<&str> = limited.into_iter().filter(|n| !covered.contains(n)).collect();
         if uncovered.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = uncovered.into_iter().collect();
-        Err(format!("insufficient quota to consume: {}", names.join(",")))
+        Err(format!("insufficient quota to consume: {}", uncovered.join(",")))
     }
 
     /// Refuses an object in a limited scope if no quota has this scope and matches the object,
     /// unless the write leaves the usage unchanged.
     fn require_scopes(&self, charge: &Charge<'_>, quotas: &[Arc<Quota>]) -> Result<(), String> {
-        let amounts = |held: &'_ ObjectUsage<'_>| held.as_ref().map(|(_, amounts)| amounts.clone());
-        let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
-            return Ok(());
-        };
-        if amounts(&charge.new) == amounts(&charge.old) {
+        let Some(new) = charge.new.as_ref().filter(|_| charge.is_limited) else { return Ok(()) };
+        if charge.old.as_ref().is_some_and(|old| old.usage == new.usage) {
             return Ok(());
         }
-        let limited = self.limited.iter().flat_map(|one| one.scopes_of(&charge.resource, object));
-        let is_uncovered = |limited: &usage::Requirement<'_>| {
-            let mut all = quotas.iter().flat_map(|quota| usage::requirements(&quota.tree));
-            !all.any(|one| one.scope == limited.scope && one.holds(&charge.resource, object))
+        let limited = self.limited.iter().flat_map(|one| one.scopes_of(&new.scoped));
+        let is_uncovered = |limited: &Requirement<'_>| {
+            let mut all = quotas.iter().flat_map(|quota| scopes::requirements(&quota.tree));
+            !all.any(|one| one.scope == limited.scope && new.scoped.is_in(&one))
         };
         let uncovered: Vec<String> =
             limited.filter(is_uncovered).map(|scope| scope.to_string()).collect();
@@ -148,14 +154,34 @@ impl Admission for ResourceQuota {
 impl<'a> Charge<'a> {
     fn of(write: &Attributes<'a>) -> Self {
         let resource = write.resource.group_resource();
-        let held =
-            |object: Option<&'a Value>| object.map(|object| (object, usage::of(&resource, object)));
+        let held = |object: Option<&'a Value>| object.map(|object| Held::of(&resource, object));
         let (new, old) = (held(write.object), held(write.old()));
         let is_limited = write.subresource != "status"
             && (write.operation == Operation::Create
                 || write.subresource == "resize"
                 || resource.resource != "pods");
         Self { resource, is_limited, new, old }
+    }
+}
+
+impl<'a> Held<'a> {
+    fn of(resource: &GroupResource, object: &'a Value) -> Self {
+        let (usage, scoped) = (usage::of(resource, object), Scoped::new(resource, object));
+        Self { object, usage, scoped, lacking: OnceCell::new() }
+    }
+
+    /// True if the object is in all scopes of a quota.
+    fn is_counted_by(&self, quota: &Quota) -> bool {
+        self.scoped.is_in_scopes_of(&quota.tree)
+    }
+
+    /// The required names among `names` that containers of the object do not set, with the
+    /// containers: `cpu for: a,b; memory for: a`.
+    fn missing(&self, resource: &GroupResource, names: &[&String]) -> Option<String> {
+        let lacking = self.lacking.get_or_init(|| usage::lacking(resource, self.object));
+        let parts = names.iter().filter_map(|name| lacking.get(name.as_str()));
+        let parts: Vec<&str> = parts.map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
@@ -218,21 +244,15 @@ impl Quota {
         self.hard.keys().filter(|name| usage::measures(resource, name)).collect()
     }
 
-    fn is_about(&self, resource: &GroupResource, object: &Value) -> bool {
-        usage::in_scope(resource, &self.tree, object)
-    }
-
     /// Refuses an object that lacks a member which this quota counts. Also refuses the object if
     /// the quota limits its resource and the quota controller has not counted the usage yet.
     fn require(&self, charge: &Charge<'_>) -> Result<(), String> {
-        let Some((object, _)) = charge.new.as_ref().filter(|_| charge.is_limited) else {
-            return Ok(());
-        };
+        let Some(new) = charge.new.as_ref().filter(|_| charge.is_limited) else { return Ok(()) };
         let names = self.limits_on(&charge.resource);
-        if names.is_empty() || !self.is_about(&charge.resource, object) {
+        if names.is_empty() || !new.is_counted_by(self) {
             return Ok(());
         }
-        if let Some(missing) = usage::missing(&charge.resource, &names, object) {
+        if let Some(missing) = new.missing(&charge.resource, &names) {
             return Err(format!("failed quota: {}: must specify {missing}", self.name));
         }
         if names.iter().any(|name| !self.used.contains_key(*name)) {
@@ -245,23 +265,23 @@ impl Quota {
 
     /// Returns the posting of a write; `None` if the quota does not count the object, or if the
     /// write does not change the usage and need not touch the quota.
-    fn posting(self: &Arc<Self>, charge: &Charge<'_>) -> Option<Posting> {
+    fn posting<'a>(self: &Arc<Self>, charge: &'a Charge<'_>) -> Option<Posting> {
         let resource = &charge.resource;
-        let within = |held: &'_ ObjectUsage<'_>| -> Option<Amounts> {
-            let held = held.as_ref().filter(|(object, _)| self.is_about(resource, object));
-            held.map(|(_, amounts)| amounts.clone())
+        let within = |held: &'a Option<Held<'_>>| -> Option<&'a Amounts> {
+            let held = held.as_ref().filter(|held| held.is_counted_by(self));
+            held.map(|held| &held.usage)
         };
         let (new, old) = (within(&charge.new), within(&charge.old));
         if new.is_none() && old.is_none() {
             return None;
         }
-        let usage = |amounts: &Option<Amounts>, name: &str| {
-            let amount = amounts.as_ref().and_then(|amounts| amounts.get(name));
+        let usage = |amounts: Option<&Amounts>, name: &str| {
+            let amount = amounts.and_then(|amounts| amounts.get(name));
             amount.copied().unwrap_or(Quantity::ZERO)
         };
         let mut change = Amounts::new();
         for name in self.limits_on(resource) {
-            let amount = usage(&new, name).checked_sub(&usage(&old, name));
+            let amount = usage(new, name).checked_sub(&usage(old, name));
             change.extend(
                 amount.filter(|amount| !amount.is_zero()).map(|amount| (name.clone(), amount)),
             );

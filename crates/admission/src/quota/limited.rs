@@ -6,7 +6,7 @@ use pintle_value::{Str, Value};
 
 use crate::matching::texts;
 use crate::pods::{Amounts, items};
-use crate::quota::usage::Requirement;
+use crate::quota::scopes::{Requirement, Scoped};
 use crate::strict::{self, Format, MemberType};
 
 const FORMAT: Format = &[
@@ -53,15 +53,13 @@ impl LimitedResource {
         Ok(all.unwrap_or_default().iter().map(read).collect())
     }
 
-    /// Returns the limited scopes that an object is in. As in upstream, `resource` is not compared
-    /// with that of the entry.
+    /// Returns the limited scopes that an object is in. As in upstream, the resource of the
+    /// object is not compared with that of the entry.
     pub(super) fn scopes_of<'a>(
         &'a self,
-        resource: &'a GroupResource,
-        object: &'a Value,
+        object: &'a Scoped<'_>,
     ) -> impl Iterator<Item = Requirement<'a>> {
-        let scopes = self.scopes.iter().map(Requirement::of);
-        scopes.filter(move |scope| scope.holds(resource, object))
+        self.scopes.iter().map(Requirement::of).filter(|scope| object.is_in(scope))
     }
 
     /// Returns the names in `usage` that need a quota.

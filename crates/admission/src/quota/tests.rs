@@ -4,7 +4,7 @@ use pintle_meta::GroupResource;
 use pintle_registry::allocation::Posted;
 use pintle_value::{Value, json};
 
-use super::{Charge, Quota, is_status_current, usage};
+use super::{Charge, Held, Quota, ResourceQuota, is_status_current, usage};
 use crate::pods::{Amounts, amounts};
 
 fn tree(text: &str) -> Value {
@@ -283,7 +283,7 @@ fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> Stri
     let quota = Quota::read("q", tree(&quota));
     let object = |text: &str| (!text.is_empty()).then(|| tree(text));
     let (old, new, resource) = (object(old), object(new), core(resource));
-    let held = |object| (object, usage::of(&resource, object));
+    let held = |object| Held::of(&resource, object);
     let charge = Charge {
         resource: resource.clone(),
         is_limited: true,
@@ -322,7 +322,8 @@ fn containers_must_set_counted_resources() {
     let names = ["cpu", "limits.memory", "pods"].map(str::to_owned);
     let names: Vec<&String> = names.iter().collect();
     let expected = "cpu for: a,b; limits.memory for: a,b,c";
-    assert_eq!(usage::missing(&core("pods"), &names, &pod).as_deref(), Some(expected));
+    let resource = core("pods");
+    assert_eq!(Held::of(&resource, &pod).missing(&resource, &names).as_deref(), Some(expected));
 }
 
 #[test]
@@ -350,7 +351,7 @@ fn a_posting_is_outdated_when_its_quota_was_replaced_or_its_limits_changed() {
         "status":{"hard":{"pods":"9"},"used":{"pods":"1"}}}"#;
     let pod = Value::object();
     let resource = core("pods");
-    let new = Some((&pod, usage::of(&resource, &pod)));
+    let new = Some(Held::of(&resource, &pod));
     let charge = Charge { resource, is_limited: true, new, old: None };
     let posting = Arc::new(Quota::read("q", tree(text))).posting(&charge).expect("it is charged");
     for (from, to, expected) in [
@@ -365,4 +366,72 @@ fn a_posting_is_outdated_when_its_quota_was_replaced_or_its_limits_changed() {
         assert_eq!(posting.post(&mut now), Ok(expected), "{from} -> {to}");
         assert_eq!(now == before, expected == Posted::Outdated, "{from} -> {to}");
     }
+}
+
+/// 300,000 scopes of a quota and 300,000 terms or containers of a pod are 90 billion comparisons.
+#[test]
+fn scopes_are_not_compared_with_each_part_of_a_pod() {
+    let container =
+        r#"{"name":"c","resources":{"requests":{"example.com/x":"1"}}},"#.repeat(30_000);
+    let term = r#"{"topologyKey":"x"},"#.repeat(100_000);
+    let pod = tree(&format!(
+        r#"{{"spec":{{"containers":[{container}{{"name":"c"}}],"affinity":{{"podAffinity":{{
+        "requiredDuringSchedulingIgnoredDuringExecution":[{term}{{"namespaces":["x"]}}]}}}}}}}}"#
+    ));
+    for (scope, expected) in [("BestEffort", true), ("CrossNamespacePodAffinity", true)] {
+        let scopes = format!(r#""{scope}","#).repeat(100_000);
+        let quota = tree(&format!(r#"{{"spec":{{"scopes":[{scopes}"{scope}"]}}}}"#));
+        assert_eq!(usage::in_scope(&core("pods"), &quota, &pod), expected, "{scope}");
+    }
+}
+
+/// The containers of a pod are read once, and not for each of 3,000 quotas.
+#[test]
+fn quotas_do_not_read_a_pod_again() {
+    let container = r#"{"name":"c","resources":{"requests":{"cpu":"1"}}},"#.repeat(30_000);
+    let pod = tree(&format!(
+        r#"{{"spec":{{"containers":[{container}{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}"#
+    ));
+    let quota = r#"{"spec":{"scopes":["NotBestEffort"]},"status":{"hard":{"cpu":"99999"},
+        "used":{"cpu":"0"}}}"#;
+    let quota = Arc::new(Quota::read("q", tree(quota)));
+    let resource = core("pods");
+    let new = Some(Held::of(&resource, &pod));
+    let charge = Charge { resource, is_limited: true, new, old: None };
+    for _ in 0..3000 {
+        assert_eq!(quota.require(&charge), Ok(()));
+        assert!(quota.posting(&charge).is_some());
+    }
+}
+
+/// The resources of a pod are not compared with each of 1,000 quotas, each with the same scopes.
+#[test]
+fn covered_names_are_a_union() {
+    let configuration = r#"{"apiVersion":"x","kind":"y","limitedResources":[{"resource":"pods",
+        "matchContains":["example.com"]}]}"#;
+    let limited = super::LimitedResource::all(&tree(configuration)).expect("it is valid");
+    let names: Vec<String> = (0..30_000).map(|n| format!(r#""example.com/{n}":"1""#)).collect();
+    let pod = format!(
+        r#"{{"spec":{{"containers":[{{"resources":{{"requests":{{{}}}}}}}]}}}}"#,
+        names.join(",")
+    );
+    let (pod, resource) = (tree(&pod), core("pods"));
+    let new = Some(Held::of(&resource, &pod));
+    let charge = Charge { resource, is_limited: true, new, old: None };
+    let names = |from| {
+        let of = |n| format!(r#""requests.example.com/{n}":"1""#);
+        (from..30_000).map(of).collect::<Vec<_>>().join(",")
+    };
+    let quota = |from| {
+        let text = format!(r#"{{"status":{{"hard":{{{}}}}}}}"#, names(from));
+        Arc::new(Quota::read("q", tree(&text)))
+    };
+    let mut quotas = vec![Arc::new(Quota::read("q", Value::object())); 1000];
+    quotas.push(quota(1));
+    let plugin = ResourceQuota::new(limited);
+    let refused = plugin.require_cover(&charge, &quotas);
+    let expected = "insufficient quota to consume: requests.example.com/0";
+    assert_eq!(refused, Err(expected.to_owned()));
+    quotas.push(quota(0));
+    assert_eq!(plugin.require_cover(&charge, &quotas), Ok(()));
 }

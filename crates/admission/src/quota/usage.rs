@@ -1,11 +1,12 @@
 //! The usage that quotas count for an object (upstream: the evaluators).
 
-use std::fmt;
+use std::collections::BTreeMap;
 
 use pintle_meta::GroupResource;
 use pintle_meta::quantity::{Format, Quantity};
 use pintle_value::Value;
 
+pub use super::scopes::in_scope;
 use crate::pods::{Amounts, add, amounts, items, pod_level, raise_to, read, total};
 
 /// The names that every container must set if a quota counts them.
@@ -190,146 +191,23 @@ fn devices(requested: &Value) -> Quantity {
     }
 }
 
-/// Returns the required names that containers of a pod do not set, with the containers:
-/// `cpu for: a,b; memory for: a`. A pod with pod-level resources needs none.
-pub fn missing(resource: &GroupResource, names: &[&String], pod: &Value) -> Option<String> {
+/// The names of [`REQUIRED`] that containers of an object do not set, each with the containers:
+/// `cpu for: a,b`. Only pods without pod-level resources need them.
+pub(super) fn lacking(resource: &GroupResource, object: &Value) -> BTreeMap<&'static str, String> {
     let is_pod = resource.group.is_empty() && resource.resource == "pods";
-    if !is_pod || ["requests", "limits"].iter().any(|part| !pod_level(pod, part).is_empty()) {
-        return None;
+    if !is_pod || ["requests", "limits"].iter().any(|part| !pod_level(object, part).is_empty()) {
+        return BTreeMap::new();
     }
-    let containers: Vec<(&str, Amounts)> = ["containers", "initContainers"]
-        .iter()
-        .flat_map(|member| items(pod, &["spec", member]))
-        .map(|container| {
-            let part = |member| amounts(container.at(&["resources", member]));
-            let mut set = Amounts::new();
-            compute(&part("requests"), &part("limits"), &mut set);
-            (container.str_at(&["name"]).unwrap_or_default(), set)
-        })
-        .collect();
-    let required = names.iter().filter(|name| REQUIRED.contains(&name.as_str()));
-    let parts = required.filter_map(|name| {
-        let lacking = containers.iter().filter(|(_, set)| !set.contains_key(*name));
-        let mut lacking: Vec<&str> = lacking.map(|(name, _)| *name).collect();
+    let lists = ["containers", "initContainers"].iter();
+    let containers: Vec<&Value> = lists.flat_map(|list| items(object, &["spec", list])).collect();
+    let parts = REQUIRED.into_iter().filter_map(|required| {
+        let (part, name) = required.split_once('.').unwrap_or(("requests", required));
+        let sets = |container: &Value| container.at(&["resources", part, name]).and_then(read);
+        let lacking = containers.iter().filter(|container| sets(container).is_none());
+        let mut lacking: Vec<&str> =
+            lacking.map(|one| one.str_at(&["name"]).unwrap_or_default()).collect();
         lacking.sort_unstable();
-        (!lacking.is_empty()).then(|| format!("{name} for: {}", lacking.join(",")))
+        (!lacking.is_empty()).then(|| (required, format!("{required} for: {}", lacking.join(","))))
     });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-/// True if an object is in all scopes of a quota. Only pods and claims can be in a scope.
-pub fn in_scope(resource: &GroupResource, quota: &Value, object: &Value) -> bool {
-    requirements(quota).all(|requirement| requirement.holds(resource, object))
-}
-
-/// Returns the scopes of a quota.
-pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
-    let plain = items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
-    let plain = plain.map(|scope| Requirement { scope, operator: "Exists", values: &[] });
-    let chosen = items(quota, &["spec", "scopeSelector", "matchExpressions"]);
-    plain.chain(chosen.iter().map(Requirement::of))
-}
-
-/// A scope with its operator and values (upstream: `ScopedResourceSelectorRequirement`).
-pub struct Requirement<'a> {
-    /// The scope's name.
-    pub scope: &'a str,
-    operator: &'a str,
-    values: &'a [Value],
-}
-
-impl<'a> Requirement<'a> {
-    /// Reads a scope of a selector.
-    pub fn of(requirement: &'a Value) -> Self {
-        let text = |member: &str| requirement.str_at(&[member]).unwrap_or_default();
-        let (scope, operator) = (text("scopeName"), text("operator"));
-        Self { scope, operator, values: items(requirement, &["values"]) }
-    }
-
-    /// True if an object is in the scope.
-    pub fn holds(&self, resource: &GroupResource, object: &Value) -> bool {
-        match (resource.group.as_str(), resource.resource.as_str()) {
-            ("", "pods") => pod_is_in(object, self),
-            ("", "persistentvolumeclaims") => claim_is_in(object, self),
-            _ => false,
-        }
-    }
-
-    /// True if the operator and the values match a name; `""` stands for no name.
-    fn matches(&self, name: &str) -> bool {
-        let is_named = || self.values.iter().any(|value| value.as_str() == Some(name));
-        match self.operator {
-            "In" => !name.is_empty() && is_named(),
-            "NotIn" => name.is_empty() || !is_named(),
-            "DoesNotExist" => name.is_empty(),
-            _ => !name.is_empty(),
-        }
-    }
-}
-
-/// Formats the requirement as Go prints the struct.
-impl fmt::Display for Requirement<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let values: Vec<&str> = self.values.iter().filter_map(Value::as_str).collect();
-        write!(f, "{{{} {} [{}]}}", self.scope, self.operator, values.join(" "))
-    }
-}
-
-fn pod_is_in(pod: &Value, requirement: &Requirement<'_>) -> bool {
-    let ends = || {
-        let deadline = pod.at(&["spec", "activeDeadlineSeconds"]).and_then(Value::as_int);
-        deadline.is_some_and(|seconds| seconds >= 0)
-    };
-    match requirement.scope {
-        "Terminating" => ends(),
-        "NotTerminating" => !ends(),
-        "BestEffort" => is_best_effort(pod),
-        "NotBestEffort" => !is_best_effort(pod),
-        "PriorityClass" => {
-            requirement.matches(pod.str_at(&["spec", "priorityClassName"]).unwrap_or_default())
-        }
-        "CrossNamespacePodAffinity" => crosses_namespaces(pod),
-        _ => false,
-    }
-}
-
-/// True if a class of the claim matches: its requested class, its current class, or the class to
-/// which it is being modified.
-fn claim_is_in(claim: &Value, requirement: &Requirement<'_>) -> bool {
-    let classes = [
-        &["spec", "volumeAttributesClassName"][..],
-        &["status", "currentVolumeAttributesClassName"],
-        &["status", "modifyVolumeStatus", "targetVolumeAttributesClassName"],
-    ];
-    let classes = classes.iter().filter_map(|path| claim.str_at(path));
-    let classes: Vec<&str> = classes.filter(|class| !class.is_empty()).collect();
-    requirement.scope == "VolumeAttributesClass"
-        && match classes.as_slice() {
-            [] => requirement.matches(""),
-            classes => classes.iter().any(|class| requirement.matches(class)),
-        }
-}
-
-fn is_best_effort(pod: &Value) -> bool {
-    let asks = |part: &str| {
-        let total = total(pod, part);
-        ["cpu", "memory"]
-            .iter()
-            .any(|name| total.get(*name).is_some_and(|amount| !amount.is_zero()))
-    };
-    !asks("requests") && !asks("limits")
-}
-
-fn crosses_namespaces(pod: &Value) -> bool {
-    let crosses = |term: &Value| {
-        !items(term, &["namespaces"]).is_empty()
-            || term.get("namespaceSelector").is_some_and(|selector| !selector.is_null())
-    };
-    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
-        let terms = |member| items(pod, &["spec", "affinity", kind, member]);
-        let weighted = terms("preferredDuringSchedulingIgnoredDuringExecution");
-        terms("requiredDuringSchedulingIgnoredDuringExecution").iter().any(crosses)
-            || weighted.iter().any(|one| one.get("podAffinityTerm").is_some_and(crosses))
-    })
+    parts.collect()
 }
