@@ -30,6 +30,7 @@ mod measures;
 mod namespace;
 mod node_selector;
 mod nodes;
+mod pace;
 mod permissions;
 mod plugins;
 mod pod_groups;

@@ -7,7 +7,7 @@ use pintle_meta::labels::Selector;
 use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::admission::Attributes;
 use pintle_registry::{Registry, Resource, Scope};
-use pintle_value::{Map, Str, Value};
+use pintle_value::{Str, Value};
 
 /// The matching criteria of a webhook, a policy or a binding.
 #[derive(Clone, Debug)]
@@ -89,14 +89,29 @@ impl Matching {
         selector.is_everything() || [write.object, write.old()].into_iter().flatten().any(selected)
     }
 
+    /// True if the namespace selector matches the namespace of the write; for a write of a
+    /// Namespace, the selector is compared with its own labels.
     fn selects_namespace(
         &self,
         write: &Attributes<'_>,
         registry: &Registry,
     ) -> Result<bool, Status> {
         let Some(selector) = &self.namespaces else { return Ok(false) };
-        Ok(selector.is_everything()
-            || selector.matches_map(namespace_labels(write, registry)?.as_object()))
+        if selector.is_everything() {
+            return Ok(true);
+        }
+        if is_namespace(write.resource) {
+            let written = write.object.or(write.old());
+            return Ok(selector.matches_map(written.and_then(object::labels)));
+        }
+        // The index has the labels, so the namespace is not decoded for each webhook and policy.
+        let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
+        let namespace = namespaces.as_ref().map(|all| registry.peek(all, "", write.namespace));
+        let index = match (&namespaces, &namespace) {
+            (Some(all), Some(Some(one))) => Some(one.indexed(all.strategy.fields())?),
+            _ => None,
+        };
+        Ok(selector.matches(|key| index?.label(key)))
     }
 }
 
@@ -170,18 +185,4 @@ fn has_namespace(write: &Attributes<'_>) -> bool {
 /// True for the resource `namespaces`.
 pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.resource.group.is_empty() && resource.resource.resource == "namespaces"
-}
-
-/// Returns the labels of the namespace of a write; for a write of a Namespace, its own labels.
-fn namespace_labels(write: &Attributes<'_>, registry: &Registry) -> Result<Value, Status> {
-    let labels = |object: &Value| object::labels(object).cloned().unwrap_or_default();
-    if is_namespace(write.resource) {
-        return Ok(write.object.or(write.old()).map(labels).unwrap_or_default().into());
-    }
-    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
-    let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));
-    match namespace {
-        Some(namespace) => Ok(labels(&namespace.tree()?).into()),
-        None => Ok(Map::new().into()),
-    }
 }

@@ -15,6 +15,7 @@ mod mutating;
 mod params;
 mod validating;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pintle_meta::Status;
@@ -94,23 +95,24 @@ impl<P: AsRef<Head>> Policies<P> {
         }
         let versions = registry.versions_of(write.resource);
         let all = self.bindings.within("", registry)?;
+        let mut by_policy = HashMap::<&str, Vec<&Arc<Binding>>>::new();
+        for binding in &all {
+            by_policy.entry(&binding.policy).or_default().push(binding);
+        }
         let mut matched = Vec::new();
         for policy in policies {
             let head = (*policy).as_ref();
-            let its = || all.iter().filter(|binding| binding.policy == head.name);
-            if its().next().is_none() {
-                continue;
-            }
+            let Some(its) = by_policy.get(&*head.name) else { continue };
             let Some(version) = head.matching.version(write, registry, &versions)? else {
                 continue;
             };
             let mut bindings = Vec::new();
-            for binding in its() {
+            for binding in its {
                 let matches = match &binding.matching {
                     Some(matching) => matching.version(write, registry, &versions)?.is_some(),
                     None => true,
                 };
-                bindings.extend(matches.then(|| binding.clone()));
+                bindings.extend(matches.then(|| Arc::clone(binding)));
             }
             if !bindings.is_empty() {
                 matched.push(MatchedPolicy { policy, bindings, version });

@@ -1,5 +1,6 @@
 //! Policy bindings: where a policy applies, and with which parameters.
 
+use pintle_meta::labels::Selector;
 use pintle_registry::{Object, Unreadable};
 use pintle_value::{Str, Value};
 
@@ -29,7 +30,8 @@ pub(super) struct ParamRef {
     pub(super) name: Str,
     /// `""` for the namespace of the request.
     pub(super) namespace: Str,
-    pub(super) selector: Value,
+    /// The selector, or why it is invalid.
+    pub(super) selector: Result<Selector, String>,
     /// True if a write is refused without parameters.
     pub(super) required: bool,
 }
@@ -47,7 +49,8 @@ impl Binding {
             params: spec.get("paramRef").map(|param_ref| ParamRef {
                 name: text(param_ref, "name").into(),
                 namespace: text(param_ref, "namespace").into(),
-                selector: param_ref.get("selector").cloned().unwrap_or_default(),
+                selector: Selector::from_label_selector(param_ref.get("selector"))
+                    .map_err(|why| why.to_string()),
                 required: text(param_ref, "parameterNotFoundAction") == "Deny",
             }),
             actions: actions.to_vec().into(),

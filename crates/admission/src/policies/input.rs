@@ -23,11 +23,24 @@ pub(super) struct PolicyInput {
     pub(super) object: Value,
     old: Value,
     request: Value,
-    namespace: Value,
+    namespace: Arc<Value>,
     pub(super) rulings: Arc<dyn ExpressionAuthorizer>,
     /// The authorizer that expressions call.
     authorizer: Arc<dyn Authorizer>,
     resource: ResourceCheck,
+}
+
+/// The namespace of a write, `null` without one. A caller reads it once for all policies.
+pub(super) fn namespace_of(
+    write: &Attributes<'_>,
+    registry: &Registry,
+) -> Result<Arc<Value>, Status> {
+    let has_namespace = !write.namespace.is_empty() && !is_namespace(write.resource);
+    let namespace = match has_namespace {
+        true => find(registry, ("", "namespaces"), "", write.namespace)?,
+        false => None,
+    };
+    Ok(Arc::new(namespace.unwrap_or_default()))
 }
 
 impl PolicyInput {
@@ -35,7 +48,7 @@ impl PolicyInput {
     pub(super) async fn of(
         write: &Attributes<'_>,
         object: Option<&Value>,
-        registry: &Registry,
+        namespace: &Arc<Value>,
         version: &Arc<Resource>,
         permissions: &dyn Permissions,
     ) -> Result<Self, Status> {
@@ -47,23 +60,23 @@ impl PolicyInput {
             Some(old) => to_version(old, write, version).await?,
             None => Value::Null,
         };
-        let has_namespace = !write.namespace.is_empty() && !is_namespace(write.resource);
-        let namespace = has_namespace.then_some(write.namespace);
-        let namespace = match namespace {
-            Some(name) => find(registry, ("", "namespaces"), "", name)?,
-            None => None,
-        };
         let rulings = permissions.of(write.user);
         Ok(Self {
             version: Arc::clone(version),
             object,
             old,
             request: describe(write, version).into(),
-            namespace: namespace.unwrap_or_default(),
+            namespace: Arc::clone(namespace),
             authorizer: rulings.clone(),
             rulings,
             resource: resource_of(write),
         })
+    }
+
+    /// Forgets the rulings of the last policy.
+    pub(super) fn renew(&mut self, write: &Attributes<'_>, permissions: &dyn Permissions) {
+        self.rulings = permissions.of(write.user);
+        self.authorizer = self.rulings.clone();
     }
 
     /// The variables of a policy's expressions.

@@ -22,9 +22,11 @@ use pintle_value::{Str, Value};
 
 use super::binding::Binding;
 use super::head::Head;
-use super::input::{PolicyInput, is_matched};
+use super::input::{PolicyInput, is_matched, namespace_of};
+use super::params::Parameter;
 use super::{MatchedPolicy, Policies, params};
 use crate::measures::Measures;
+use crate::pace::Pace;
 use crate::permissions::{Permissions, evaluate_with_rulings};
 use crate::request::{to_stored_form, to_written_version};
 use patch::Problem;
@@ -41,7 +43,7 @@ struct Invocation<'c> {
     policy: &'c Policy,
     binding: &'c Binding,
     version: &'c Arc<Resource>,
-    params: Value,
+    params: Parameter,
 }
 
 /// The outcome of one invocation of a policy.
@@ -55,10 +57,19 @@ enum Outcome {
     Changed,
 }
 
+/// The size of the messages of failures after which no more are added. Each has the text of an
+/// expression, and a policy fails once for each parameter.
+const MESSAGES_BYTES_MAX: usize = 256 * 1024;
+
+/// The message in place of those that are not added.
+const MORE: &str = "and more errors";
+
 /// The failures of policies.
 #[derive(Default)]
 struct Failures {
     messages: Vec<String>,
+    /// The size of the messages.
+    bytes: usize,
     /// The reason of the first failure; `None` if this failure is a policy or binding that could
     /// not be configured.
     reason: Option<Reason>,
@@ -110,7 +121,9 @@ impl Mutating {
         let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
         let mut failures = Failures::default();
         work::ahead_of_expressions().await;
-        let invocations = invocations(write, registry, matched, &mut failures);
+        let namespace = namespace_of(write, registry)?;
+        let invocations = invocations(write, registry, matched, &mut failures).await;
+        let mut pace = Pace::begin();
         // The object in the form that the write path works on, without the changes of the last
         // policies that have the same version.
         let mut object: Option<Value> = None;
@@ -127,7 +140,8 @@ impl Mutating {
                         object = Some(to_stored_form(input.object, write, &input.version).await?);
                     }
                     let object = object.as_ref().or(write.object);
-                    (PolicyInput::of(write, object, registry, version, permissions).await?, false)
+                    let input = PolicyInput::of(write, object, &namespace, version, permissions);
+                    (input.await?, false)
                 }
             };
             let outcome =
@@ -135,6 +149,7 @@ impl Mutating {
             changed |= outcome == Outcome::Changed;
             is_applied |= outcome != Outcome::NotApplied;
             last = Some((input, changed));
+            pace.step().await;
         }
         // As in upstream, an applied mutation causes the reinvocation of all policies that ask for
         // it, also of its own policy, and even if the mutation changed nothing.
@@ -153,7 +168,7 @@ impl Mutating {
 }
 
 /// Returns an invocation for each matching policy, binding and parameter.
-fn invocations<'c>(
+async fn invocations<'c>(
     write: &Attributes<'_>,
     registry: &Registry,
     matched: &'c [MatchedPolicy<Policy>],
@@ -170,17 +185,14 @@ fn invocations<'c>(
             }
         };
         for binding in bindings {
-            match params::collect(kind.as_deref(), binding, write, registry) {
+            match params::collect(kind.as_ref(), binding, write, registry).await {
                 Ok(all) => invocations.extend(all.into_iter().map(|params| Invocation {
                     policy,
                     binding,
                     version,
                     params,
                 })),
-                Err(why) => {
-                    let why = format!("failed to configure binding: {why}");
-                    failures.add(&policy.head, Some(&binding.name), &why, None);
-                }
+                Err(why) => failures.add_unconfigured(&policy.head, binding, &why),
             }
         }
     }
@@ -198,10 +210,17 @@ impl Invocation<'_> {
         measures: &Measures,
     ) -> Result<Outcome, Status> {
         let head = &self.policy.head;
+        let params = match self.params.value() {
+            Ok(params) => params,
+            Err(why) => {
+                failures.add_unconfigured(head, self.binding, &why);
+                return Ok(Outcome::NotApplied);
+            }
+        };
         let mut fail = |why: &str| {
             failures.add(head, Some(&self.binding.name), why, Some(Reason::Invalid));
         };
-        let inputs = input.inputs(head, &self.params);
+        let inputs = input.inputs(head, &params);
         let matches = || is_matched(head, inputs, (measures, write.operation));
         match evaluate_with_rulings(&*input.rulings, matches).await {
             Ok(true) => {}
@@ -221,7 +240,7 @@ impl Invocation<'_> {
                 break;
             }
             let began = Instant::now();
-            let patch = || patch::patched(head, mutation, input, &self.params, write.kind);
+            let patch = || patch::patched(head, mutation, input, &params, write.kind);
             let patched = evaluate_with_rulings(&*input.rulings, patch).await;
             let failure = match &patched {
                 Ok(_) => None,
@@ -251,14 +270,21 @@ impl Invocation<'_> {
 
     /// Identifies the invocation among those of one write.
     fn key(&self) -> String {
-        let (namespace, name) = (object::namespace(&self.params), object::name(&self.params));
+        let [namespace, name] = self.params.identity();
         format!("{}/{}/{namespace}/{name}", self.policy.head.name, self.binding.name)
     }
 }
 
 impl Failures {
+    /// Adds the failure of a binding whose parameters cannot be read.
+    fn add_unconfigured(&mut self, policy: &Head, binding: &Binding, why: &str) {
+        let why = format!("failed to configure binding: {why}");
+        self.add(policy, Some(&binding.name), &why, None);
+    }
+
+    /// Adds a failure, unless the policy ignores failures or the messages are too long already.
     fn add(&mut self, policy: &Head, binding: Option<&Str>, why: &str, reason: Option<Reason>) {
-        if policy.ignores_failures {
+        if policy.ignores_failures || self.bytes > MESSAGES_BYTES_MAX {
             return;
         }
         let policy = &*policy.name;
@@ -271,7 +297,11 @@ impl Failures {
         if self.messages.is_empty() {
             self.reason = reason;
         }
+        self.bytes += message.len();
         self.messages.push(message);
+        if self.bytes > MESSAGES_BYTES_MAX {
+            self.messages.push(MORE.to_owned());
+        }
     }
 
     fn result(self, write: &Attributes<'_>) -> Result<(), Status> {

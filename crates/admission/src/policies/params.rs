@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use pintle_meta::labels::Selector;
-use pintle_meta::{GroupVersion, object};
+use pintle_meta::GroupVersion;
 use pintle_registry::admission::Attributes;
-use pintle_registry::{Registry, Resource, Unreadable};
+use pintle_registry::{Object, Registry, Resource};
 use pintle_value::{Str, Value};
 
 use super::binding::{Binding, ParamRef};
 use super::head::Head;
+use crate::pace::Pace;
 
 /// The resource of a policy's parameters, if it has a parameter kind.
 pub(super) fn resource(
@@ -19,9 +19,9 @@ pub(super) fn resource(
     let Some((version, kind)) = &policy.params else { return Ok(None) };
     let GroupVersion { group, version: number } = version;
     let (_, resources) = registry.resources();
-    let is_it = |resource: &Resource| {
-        let of = resource.gvk();
-        of.kind == *kind && of.group == *group && of.version == *number
+    let is_it = |one: &Resource| {
+        let of = &one.resource;
+        one.kind == *kind && of.group == *group && of.version == *number
     };
     let found = resources.iter().find(|resource| is_it(resource) && resource.storage.is_some());
     found.cloned().map(Some).ok_or_else(|| {
@@ -30,45 +30,72 @@ pub(super) fn resource(
     })
 }
 
-/// Returns the parameters of a binding, each for one evaluation; one `null` if the policy has no
-/// parameter kind or the binding no `paramRef`. It is an error if there are no parameters and the
-/// binding requires some.
-pub(super) fn collect(
-    kind: Option<&Resource>,
+/// A parameter for one evaluation. It is decoded for the evaluation and not before, because all
+/// parameters of a binding may be too large for the memory.
+pub(super) enum Parameter {
+    /// The policy has no parameter kind, or the binding no `paramRef`.
+    Absent,
+    Stored {
+        resource: Arc<Resource>,
+        object: Arc<Object>,
+    },
+}
+
+impl Parameter {
+    /// The parameter in the version of the parameter kind; `null` if it is absent.
+    pub(super) fn value(&self) -> Result<Value, String> {
+        let Self::Stored { resource, object } = self else { return Ok(Value::Null) };
+        let mut tree = object.tree().map_err(|why| why.to_string())?;
+        resource.to_served(&mut tree);
+        resource.stamp(&mut tree);
+        Ok(tree)
+    }
+
+    /// The namespace and the name.
+    pub(super) fn identity(&self) -> [&str; 2] {
+        match self {
+            Self::Absent => ["", ""],
+            Self::Stored { object, .. } => [object.namespace(), object.name()],
+        }
+    }
+}
+
+/// Returns the parameters of a binding; [`Parameter::Absent`] if the policy has no parameter kind
+/// or the binding no `paramRef`. It is an error if there are no parameters and the binding requires
+/// some.
+pub(super) async fn collect(
+    kind: Option<&Arc<Resource>>,
     binding: &Binding,
     write: &Attributes<'_>,
     registry: &Registry,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Parameter>, String> {
     let (Some(resource), Some(param_ref)) = (kind, &binding.params) else {
-        return Ok(vec![Value::Null]);
+        return Ok(vec![Parameter::Absent]);
     };
     let namespace = namespace_of(resource, param_ref, write)?;
-    let served = |tree: Value| {
-        let mut tree = tree;
-        resource.to_served(&mut tree);
-        resource.stamp(&mut tree);
-        tree
-    };
-    let unread = |why: Unreadable| why.to_string();
-    let found: Vec<Value> = if param_ref.name.is_empty() {
-        let selector = Selector::from_label_selector(Some(&param_ref.selector));
-        let selector = selector.map_err(|why| why.to_string())?;
-        let all = registry.objects_in(resource, &namespace).into_iter();
-        let all: Vec<Value> =
-            all.map(|one| one.tree()).collect::<Result<_, _>>().map_err(unread)?;
-        let selected = all.into_iter().filter(|one| selector.matches_map(object::labels(one)));
-        selected.map(served).collect()
+    let mut found: Vec<Arc<Object>> = Vec::new();
+    if param_ref.name.is_empty() {
+        let selector = param_ref.selector.as_ref().map_err(Clone::clone)?;
+        let mut pace = Pace::begin();
+        for object in registry.objects_in(resource, &namespace) {
+            // The index has the labels, so the objects that are not selected are not decoded.
+            let index =
+                object.indexed(resource.strategy.fields()).map_err(|why| why.to_string())?;
+            if selector.matches(|key| index.label(key)) {
+                found.push(object);
+            }
+            pace.step().await;
+        }
     } else {
-        let named = registry.peek(resource, &namespace, &param_ref.name);
-        let named = named.map(|named| named.tree()).transpose().map_err(unread)?;
-        named.into_iter().map(served).collect()
-    };
+        found.extend(registry.peek(resource, &namespace, &param_ref.name));
+    }
     if found.is_empty() && param_ref.required {
         return Err(
             "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
         );
     }
-    Ok(found)
+    let stored = |object| Parameter::Stored { resource: Arc::clone(resource), object };
+    Ok(found.into_iter().map(stored).collect())
 }
 
 /// The namespace of parameters.

@@ -14,14 +14,16 @@ use std::time::Duration;
 
 use pintle_meta::{Reason, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Waited};
-use pintle_registry::{Registry, work};
+use pintle_registry::{Registry, Resource, work};
 use pintle_value::Value;
 
 use super::binding::Binding;
-use super::input::PolicyInput;
+use super::head::Head;
+use super::input::{PolicyInput, namespace_of};
 use super::{MatchedPolicy, Policies, params};
 use crate::annotations::{Values, annotate, ordered};
 use crate::measures::Measures;
+use crate::pace::Pace;
 use crate::permissions::{Permissions, evaluate_with_rulings};
 use evaluation::{Effect, PolicyFailure};
 pub(crate) use policy::Policy;
@@ -37,6 +39,18 @@ pub struct Validating {
 struct Denial {
     message: String,
     reason: Reason,
+}
+
+/// The largest number of warnings of all policies. A policy warns for each of its validations,
+/// bindings and parameters; a response has room for fewer texts of this length.
+const WARNINGS_MAX: usize = 256;
+
+/// What the policies that were evaluated mean for the write.
+#[derive(Default)]
+struct Outcome {
+    warnings: Vec<String>,
+    /// The first denial.
+    denial: Option<Denial>,
 }
 
 impl Validating {
@@ -76,11 +90,13 @@ impl Validating {
         registry: &Registry,
         matched: &[MatchedPolicy<Policy>],
     ) -> Result<Vec<String>, Status> {
-        let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
-        let (mut warnings, mut denials) = (Vec::new(), Vec::new());
         work::ahead_of_expressions().await;
+        let namespace = namespace_of(write, registry)?;
+        let mut outcome = Outcome::default();
+        // Policies match few versions of a resource, and the object is converted once for each.
+        let mut inputs: Vec<PolicyInput> = Vec::new();
         for one in matched {
-            let MatchedPolicy { policy, bindings, version } = one;
+            let MatchedPolicy { policy, version, .. } = one;
             let head = &policy.head;
             let kind = match params::resource(head, registry) {
                 Ok(kind) => kind,
@@ -90,58 +106,114 @@ impl Validating {
                         "ValidatingAdmissionPolicy '{}' denied request: failed to configure policy: {why}",
                         head.name
                     );
-                    denials.push(Denial { message, reason: Reason::Invalid });
+                    outcome.deny(message, Reason::Invalid);
                     continue;
                 }
             };
-            let input =
-                PolicyInput::of(write, write.object, registry, version, permissions).await?;
-            let mut audit_values = Values::default();
-            for binding in bindings {
-                let found = match params::collect(kind.as_deref(), binding, write, registry) {
+            let known = inputs.iter().position(|one| one.version.resource == version.resource);
+            let at = match known {
+                Some(at) => {
+                    inputs[at].renew(write, &*self.permissions);
+                    at
+                }
+                None => {
+                    let (object, permissions) = (write.object, &*self.permissions);
+                    let input = PolicyInput::of(write, object, &namespace, version, permissions);
+                    inputs.push(input.await?);
+                    inputs.len() - 1
+                }
+            };
+            self.evaluate(one, kind, &inputs[at], (write, registry), &mut outcome).await;
+        }
+        outcome.result(write)
+    }
+
+    /// Evaluates a policy, once for each binding and parameter.
+    async fn evaluate(
+        &self,
+        MatchedPolicy { policy, bindings, .. }: &MatchedPolicy<Policy>,
+        kind: Option<Arc<Resource>>,
+        input: &PolicyInput,
+        (write, registry): (&Attributes<'_>, &Registry),
+        outcome: &mut Outcome,
+    ) {
+        let (head, measures) = (&policy.head, &*self.policies.measures);
+        let mut audit_values = Values::default();
+        let mut pace = Pace::begin();
+        for binding in bindings {
+            let mut is_audited = false;
+            let mut apply = |found: Vec<PolicyFailure>| {
+                is_audited = is_audited || audit((policy, binding), &found, write);
+                apply_actions((policy, binding), found, measures, outcome);
+            };
+            let params = match params::collect(kind.as_ref(), binding, write, registry).await {
+                Ok(params) => params,
+                Err(why) => {
+                    apply(unconfigured(head, &why));
+                    continue;
+                }
+            };
+            for params in params {
+                match params.value() {
                     Ok(params) => {
-                        let mut found = Vec::new();
-                        for params in &params {
-                            let inputs = input.inputs(head, params);
-                            let measured = (measures, write.operation);
-                            let evaluate = || evaluation::failures(policy, inputs, measured);
-                            let (failures, values) =
-                                evaluate_with_rulings(&*input.rulings, evaluate).await;
-                            found.extend(failures);
-                            audit_values.extend(values);
-                        }
-                        found
+                        let inputs = input.inputs(head, &params);
+                        let measured = (measures, write.operation);
+                        let evaluate = || evaluation::failures(policy, inputs, measured);
+                        let (failures, values) =
+                            evaluate_with_rulings(&*input.rulings, evaluate).await;
+                        apply(failures);
+                        audit_values.extend(values);
                     }
-                    Err(_) if head.ignores_failures => Vec::new(),
-                    Err(why) => vec![PolicyFailure {
-                        index: 0,
-                        message: format!("failed to configure binding: {why}"),
-                        reason: Reason::Invalid,
-                        effect: Effect::Deny,
-                        took: Duration::ZERO,
-                    }],
-                };
-                audit((policy, binding), &found, write);
-                apply_actions((policy, binding), found, measures, &mut warnings, &mut denials);
+                    Err(why) => apply(unconfigured(head, &why)),
+                }
+                pace.step().await;
             }
-            audit_values.publish(&head.name, write);
         }
-        match denials.into_iter().next() {
-            Some(Denial { message, reason }) => {
-                let named = write.object.or(write.old()).map(object::name).unwrap_or_default();
-                let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
-                let resource = write.resource.group_resource();
-                let name = name.unwrap_or_default();
-                Err(Status::denied_by_policy(&resource, name, &message, reason))
-            }
-            None => Ok(warnings),
+        audit_values.publish(&head.name, write);
+    }
+}
+
+/// The failure of a binding whose parameters cannot be read, unless the policy ignores failures.
+fn unconfigured(policy: &Head, why: &str) -> Vec<PolicyFailure> {
+    let failure = PolicyFailure {
+        index: 0,
+        message: format!("failed to configure binding: {why}"),
+        reason: Reason::Invalid,
+        effect: Effect::Deny,
+        took: Duration::ZERO,
+    };
+    if policy.ignores_failures { Vec::new() } else { vec![failure] }
+}
+
+impl Outcome {
+    /// Refuses the write, unless another policy did before.
+    fn deny(&mut self, message: String, reason: Reason) {
+        self.denial.get_or_insert(Denial { message, reason });
+    }
+
+    fn warn(&mut self, text: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(text);
         }
+    }
+
+    fn result(self, write: &Attributes<'_>) -> Result<Vec<String>, Status> {
+        let Some(Denial { message, reason }) = self.denial else { return Ok(self.warnings) };
+        let named = write.object.or(write.old()).map(object::name).unwrap_or_default();
+        let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
+        let (resource, name) = (write.resource.group_resource(), name.unwrap_or_default());
+        Err(Status::denied_by_policy(&resource, name, &message, reason))
     }
 }
 
 /// Annotates audit events with the first of a policy's failures that follows the actions of the
 /// binding, if the binding audits failures (upstream: `publishValidationFailureAnnotation`).
-fn audit((policy, binding): (&Policy, &Binding), found: &[PolicyFailure], write: &Attributes<'_>) {
+/// Returns true if there is such a failure.
+fn audit(
+    (policy, binding): (&Policy, &Binding),
+    found: &[PolicyFailure],
+    write: &Attributes<'_>,
+) -> bool {
     let first = found.iter().find(|failure| failure.effect == Effect::BindingActions);
     if let Some(PolicyFailure { index, message, .. }) = first.filter(|_| binding.audits) {
         annotate(write, "validation.policy.admission.k8s.io/validation_failure", || {
@@ -155,6 +227,7 @@ fn audit((policy, binding): (&Policy, &Binding), found: &[PolicyFailure], write:
             format!("[{value}]")
         });
     }
+    first.is_some()
 }
 
 /// Applies a binding's actions to a policy's failures.
@@ -162,8 +235,7 @@ fn apply_actions(
     (policy, binding): (&Policy, &Binding),
     found: Vec<PolicyFailure>,
     measures: &Measures,
-    warnings: &mut Vec<String>,
-    denials: &mut Vec<Denial>,
+    outcome: &mut Outcome,
 ) {
     let (policy, name) = (&policy.head.name, &binding.name);
     for PolicyFailure { message, reason, effect, took, .. } in found {
@@ -177,7 +249,7 @@ fn apply_actions(
         }
         if follows_binding && binding.warns {
             count("warn");
-            warnings.push(format!(
+            outcome.warn(format!(
                 "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{name}': \
                  {message}"
             ));
@@ -187,7 +259,7 @@ fn apply_actions(
             let message = format!(
                 "ValidatingAdmissionPolicy '{policy}' with binding '{name}' denied request: {message}"
             );
-            denials.push(Denial { message, reason });
+            outcome.deny(message, reason);
         }
     }
 }

@@ -19,6 +19,10 @@ const COST_MAX: u64 = 10_000_000;
 /// The longest message of a message expression; longer ones are not used.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
 
+/// The largest number of failures of one evaluation. A policy may have more validations, and each
+/// failure has a message.
+const FAILURES_MAX: usize = 1000;
+
 /// A failed validation, or an error of the policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PolicyFailure {
@@ -70,6 +74,11 @@ pub(super) fn failures<'a>(
     let evaluation = Evaluation::new(inputs, &head.variables);
     let mut budget = Budget::new(COST_MAX);
     let mut failures = Vec::new();
+    let mut add = |failure| {
+        if failures.len() < FAILURES_MAX {
+            failures.push(failure);
+        }
+    };
     for (index, validation) in policy.validations.iter().enumerate() {
         let began = Instant::now();
         match evaluation.of(&validation.expression, &mut budget) {
@@ -79,11 +88,11 @@ pub(super) fn failures<'a>(
                 let reason = validation.reason;
                 let took = began.elapsed();
                 let effect = Effect::BindingActions;
-                failures.push(PolicyFailure { index, message, reason, effect, took });
+                add(PolicyFailure { index, message, reason, effect, took });
             }
             Err(Failure::Expression(why)) => {
                 let failure = PolicyFailure::failure(why, effect, began.elapsed());
-                failures.push(PolicyFailure { index, ..failure });
+                add(PolicyFailure { index, ..failure });
             }
             Err(why) => {
                 let failure = PolicyFailure::failure(why.into_text(), effect, began.elapsed());

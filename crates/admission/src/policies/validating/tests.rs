@@ -198,18 +198,24 @@ fn long_chains_of_variables_are_bounded() {
         ),
         &[],
     );
-    // The depth of nested values is bounded.
-    let deep: Vec<String> = (1..200)
-        .map(|n| {
-            format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[variables.v{}]]]]]]]]]]"}}"#, n - 1)
-        })
-        .collect();
-    let failures = failures(&format!(
-        r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],
-        "validations":[{{"expression":"variables.v199 == []"}}]}}"#,
-        deep.join(",")
-    ));
-    assert!(failures[0].0.contains("values are nested too deeply"), "{failures:?}");
+    // The size of types and the depth of nested values are bounded.
+    for (item, expected) in [
+        ("variables.v", "type size exceeds limit"),
+        ("dyn(variables.v)", "values are nested too deeply"),
+    ] {
+        let item = |n: usize| item.replace(".v", &format!(".v{n}"));
+        let deep = |n: usize| {
+            let item = item(n - 1);
+            format!(r#"{{"name":"v{n}","expression":"[[[[[[[[[[{item}]]]]]]]]]]"}}"#)
+        };
+        let deep: Vec<String> = (1..200).map(deep).collect();
+        let failures = failures(&format!(
+            r#"{{"variables":[{{"name":"v0","expression":"0"}},{}],
+            "validations":[{{"expression":"variables.v199 == []"}}]}}"#,
+            deep.join(",")
+        ));
+        assert!(failures[0].0.contains(expected), "{failures:?}");
+    }
     // A second variable of the same name can use the first; later expressions use the second.
     check(
         r#"{"variables":[{"name":"a","expression":"1"},{"name":"a","expression":"variables.a + 1"}],
