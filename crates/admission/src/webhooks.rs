@@ -22,7 +22,7 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use pintle_apply::PatchType;
 use pintle_meta::{Status, field};
 use pintle_registry::Registry;
@@ -35,10 +35,10 @@ use crate::Plugins;
 use crate::measured::Measured;
 use crate::measures::{Measures, Step};
 use crate::permissions::Permissions;
-use crate::request::{to_stored_form, to_version, to_written_version};
+use crate::request::{to_stored_form, to_written_version};
 use crate::rows;
 use audit::AuditAnnotations;
-use calling::Outcome;
+use calling::{Outcome, View};
 pub(crate) use configuration::kubeconfig;
 use matched::{Configurations, MatchedWebhook};
 use review::{Verdict, denial};
@@ -61,6 +61,10 @@ pub struct Callers {
     /// The caller of validating webhooks.
     pub validating: Arc<dyn Caller>,
 }
+
+/// The largest number of webhooks that are called at once for one write. Each call has a copy of the
+/// objects.
+const CALLS_MAX: usize = 64;
 
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
@@ -149,12 +153,20 @@ impl Webhooks {
             let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
             let round = u8::from(memory.again);
+            // The objects are converted again only for another version, or after a change.
+            let mut last: Option<View> = None;
             for one in matched {
-                if self.mutate_by(write, (&one, round), &mut object, &mut mutated).await? {
+                let view = match last.take().filter(|view| view.is_for(&one)) {
+                    Some(view) => view,
+                    None => View::of(write, object.as_deref(), &one.resource).await?,
+                };
+                if self.mutate_by(write, (&one, &view, round), &mut object, &mut mutated).await? {
                     memory.wake();
+                } else {
+                    last = Some(view);
                 }
                 if one.webhook.wants_reinvocation {
-                    memory.note(one.webhook.key);
+                    memory.note(one.webhook.key.clone());
                 }
             }
             if let Some(Cow::Owned(object)) = object {
@@ -169,12 +181,12 @@ impl Webhooks {
     async fn mutate_by(
         &self,
         write: &Attributes<'_>,
-        (one, round): (&MatchedWebhook, u8),
+        (one, view, round): (&MatchedWebhook, &View, u8),
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
         let audit = AuditAnnotations { write, webhook: &one.webhook, round, index: one.index };
-        let changed = match self.call_one(write, one, object.as_deref(), Step::Admit).await? {
+        let changed = match self.call_one(write, one, view, Step::Admit).await? {
             Outcome::Excluded => return Ok(false),
             Outcome::FailedOpen => {
                 audit.failed_open(Step::Admit);
@@ -182,7 +194,7 @@ impl Webhooks {
             }
             Outcome::Failed(status) => Err(status),
             Outcome::Answered(verdict) => {
-                Self::apply_verdict(verdict, &audit, one, object, mutated).await
+                Self::apply_verdict(verdict, &audit, view, object, mutated).await
             }
         };
         audit.mutation(matches!(changed, Ok(true)));
@@ -193,43 +205,52 @@ impl Webhooks {
     async fn apply_verdict(
         verdict: Verdict,
         audit: &AuditAnnotations<'_>,
-        one: &MatchedWebhook,
+        View { resource, object: current, .. }: &View,
         object: &mut Option<Cow<'_, Value>>,
         mutated: &mut Mutated,
     ) -> Result<bool, Status> {
         let write = audit.write;
         mutated.warnings.extend(verdict.warnings);
         if !verdict.allowed {
-            return Err(denial(&one.webhook.name, &verdict.result));
+            return Err(denial(&audit.webhook.name, &verdict.result));
         }
-        let (Some(patch), Some(current)) = (verdict.patch, object.as_deref()) else {
+        let (Some(patch), Some(current)) = (verdict.patch, current) else {
             return Ok(false);
         };
-        let current = to_version(current, write, &one.resource).await?;
-        let (schema, ty) = (&one.resource.schema, one.resource.ty);
-        let patched = pintle_apply::apply(PatchType::Json, schema, ty, &current, &patch);
+        let (schema, ty) = (&resource.schema, resource.ty);
+        let patched = pintle_apply::apply(PatchType::Json, schema, ty, current, &patch);
         let mut patched = patched.map_err(|error| Status::internal(&error))?.value;
         audit.patch(&patch);
-        if patched == current {
+        if patched == *current {
             return Ok(false);
         }
         if write.kind.is_none() {
-            one.resource.set_defaults(&mut patched);
+            resource.set_defaults(&mut patched);
         }
-        *object = Some(Cow::Owned(to_stored_form(patched, write, &one.resource).await?));
+        *object = Some(Cow::Owned(to_stored_form(patched, write, resource).await?));
         Ok(true)
     }
 
-    /// Calls the validating webhooks concurrently. The first refusal in their order is returned.
+    /// Calls the validating webhooks concurrently, at most [`CALLS_MAX`] at once. The first refusal in their order is returned.
     fn call_all<'a>(
         &'a self,
         write: &'a Attributes<'a>,
         matched: Vec<MatchedWebhook>,
     ) -> Waited<'a, Vec<String>> {
         timed(write, Layer::ValidatingWebhooks, async move {
-            let calls =
-                matched.iter().map(|one| self.call_one(write, one, write.object, Step::Validate));
-            let outcomes = join_all(calls).await;
+            // Webhooks match few versions of a resource, and the objects are converted once for each.
+            let mut views: Vec<View> = Vec::new();
+            for one in &matched {
+                if !views.iter().any(|view| view.is_for(one)) {
+                    views.push(View::of(write, write.object, &one.resource).await?);
+                }
+            }
+            let mut calls = Vec::new();
+            for one in &matched {
+                let view = views.iter().find(|view| view.is_for(one));
+                calls.extend(view.map(|view| self.call_one(write, one, view, Step::Validate)));
+            }
+            let outcomes: Vec<_> = stream::iter(calls).buffered(CALLS_MAX).collect().await;
             let called = matched.iter().zip(&outcomes);
             let called = called.filter(|(_, outcome)| !matches!(outcome, Ok(Outcome::Excluded)));
             for (index, (one, outcome)) in called.enumerate() {

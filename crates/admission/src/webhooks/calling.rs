@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pintle_cel::Authorizer;
 use pintle_meta::Status;
+use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
 use pintle_registry::webhook::{CallError, Caller};
 use pintle_trace::{Kind, Open, SpanContext};
@@ -31,34 +32,56 @@ pub(super) enum Outcome {
     Failed(Status),
 }
 
+/// The objects of a write in a version of its resource.
+pub(super) struct View {
+    pub(super) resource: Arc<Resource>,
+    pub(super) object: Option<Value>,
+    old: Option<Value>,
+}
+
+impl View {
+    /// Converts the objects of a write to a version.
+    pub(super) async fn of(
+        write: &Attributes<'_>,
+        object: Option<&Value>,
+        resource: &Arc<Resource>,
+    ) -> Result<Self, Status> {
+        let object = match object {
+            Some(object) => Some(to_version(object, write, resource).await?),
+            None => None,
+        };
+        let old = match write.old() {
+            Some(old) => Some(to_version(old, write, resource).await?),
+            None => None,
+        };
+        Ok(Self { resource: Arc::clone(resource), object, old })
+    }
+
+    /// True if the objects are in the version that a webhook gets.
+    pub(super) fn is_for(&self, one: &MatchedWebhook) -> bool {
+        self.resource.resource == one.resource.resource
+    }
+}
+
 impl Webhooks {
-    /// Calls one webhook. An error comes from its match conditions or from the conversion of the
-    /// object.
+    /// Calls one webhook with the objects in its version. An error comes from its match conditions.
     pub(super) async fn call_one(
         &self,
         write: &Attributes<'_>,
         one: &MatchedWebhook,
-        object: Option<&Value>,
+        view: &View,
         step: Step,
     ) -> Result<Outcome, Status> {
         let webhook = &one.webhook;
         let caller = self.callers.at(step);
         let uid = caller.uid();
-        let object = match object {
-            Some(object) => Some(to_version(object, write, &one.resource).await?),
-            None => None,
-        };
-        let old = match write.old() {
-            Some(old) => Some(to_version(old, write, &one.resource).await?),
-            None => None,
-        };
         let review = Review {
             uid: &uid,
             version: webhook.version.unwrap_or_default(),
             write,
             resource: &one.resource,
-            object: object.as_ref(),
-            old: old.as_ref(),
+            object: view.object.as_ref(),
+            old: view.old.as_ref(),
         };
         if !self.conditions_match(webhook, &review, step).await? {
             return Ok(Outcome::Excluded);

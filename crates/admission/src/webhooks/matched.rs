@@ -15,12 +15,12 @@ const GROUP: &str = "admissionregistration.k8s.io";
 pub(super) struct Configurations {
     resource: &'static str,
     /// Follows the configurations; `None` until they have been read.
-    known: Mutex<Option<(Feed, Arc<[Webhook]>)>>,
+    known: Mutex<Option<(Feed, Arc<[Arc<Webhook>]>)>>,
 }
 
 /// A webhook that matches a write, with the version of the resource that it matches.
 pub(super) struct MatchedWebhook {
-    pub(super) webhook: Webhook,
+    pub(super) webhook: Arc<Webhook>,
     /// Its index among all webhooks of the kind.
     pub(super) index: usize,
     pub(super) resource: Arc<Resource>,
@@ -49,7 +49,7 @@ impl Configurations {
         let mut matched = Vec::new();
         for (index, webhook) in webhooks.iter().enumerate() {
             let resource = webhook.matching.version(write, registry, &versions)?;
-            let webhook = || webhook.clone();
+            let webhook = || Arc::clone(webhook);
             matched.extend(resource.map(|resource| MatchedWebhook {
                 webhook: webhook(),
                 index,
@@ -59,7 +59,7 @@ impl Configurations {
         Ok(matched)
     }
 
-    fn configured(&self, registry: &Registry) -> Result<Arc<[Webhook]>, Status> {
+    fn configured(&self, registry: &Registry) -> Result<Arc<[Arc<Webhook>]>, Status> {
         let mut known = self.known.lock();
         if let Some((feed, webhooks)) = &*known
             && feed.is_current()
@@ -76,9 +76,10 @@ impl Configurations {
             // Writes are refused while a configuration cannot be read: its webhooks might refuse
             // them.
             let unreadable = |why| Status::internal(format_args!("{}: {why}", self.resource));
-            webhooks.extend(Webhook::all(&object.tree().map_err(unreadable)?));
+            let all = Webhook::all(&object.tree().map_err(unreadable)?);
+            webhooks.extend(all.into_iter().map(Arc::new));
         }
-        let webhooks: Arc<[Webhook]> = webhooks.into();
+        let webhooks: Arc<[Arc<Webhook>]> = webhooks.into();
         *known = Some((feed, webhooks.clone()));
         Ok(webhooks)
     }

@@ -36,17 +36,24 @@ pub(super) struct Verdict {
 }
 
 impl Review<'_> {
-    /// Encodes the request.
+    /// Encodes the request. The objects are written and not copied, because all webhooks are called
+    /// at once.
     pub(super) fn body(&self) -> Vec<u8> {
-        let mut request = self.request();
-        request.insert("object", self.object.cloned().unwrap_or_default());
-        request.insert("oldObject", self.old.cloned().unwrap_or_default());
-        let review = Value::from([
-            ("kind", Value::from("AdmissionReview")),
-            ("apiVersion", format!("admission.k8s.io/{}", self.version).into()),
-            ("request", request.into()),
-        ]);
-        json::to_string(&review).into_bytes()
+        let version = Value::from(format!("admission.k8s.io/{}", self.version));
+        let request = json::to_string(&self.request().into());
+        let object = |object: Option<&Value>| json::to_string(object.unwrap_or(&Value::Null));
+        let parts = [
+            r#"{"kind":"AdmissionReview","apiVersion":"#,
+            &json::to_string(&version),
+            r#","request":"#,
+            request.strip_suffix('}').unwrap_or(&request), // it has members
+            r#","object":"#,
+            &object(self.object),
+            r#","oldObject":"#,
+            &object(self.old),
+            "}}",
+        ];
+        parts.concat().into_bytes()
     }
 
     /// Returns the request without the objects.
