@@ -51,12 +51,24 @@ impl Admission for ExpressionValidation {
         if write.old().is_some_and(|old| old.get(member) == new.get(member)) {
             return;
         }
-        for problem in problems(new) {
-            if !errors.iter().any(|error| hides(error, &problem)) {
-                let before =
-                    errors.iter().rposition(|error| position_of(error) <= position_of(&problem));
-                errors.insert(before.map_or(0, |before| before + 1), problem);
-            }
+        add(errors, problems(new));
+    }
+}
+
+/// Adds the errors of expressions to the errors of other members, in upstream's order.
+fn add(errors: &mut Errors, problems: Errors) {
+    // A path may be long, so each is read once.
+    let mut positions: Vec<_> = errors.iter().map(position_of).collect();
+    for problem in problems {
+        if !errors.iter().any(|error| hides(error, &problem)) {
+            let position = position_of(&problem);
+            let before = positions.iter().rposition(|other| *other <= position);
+            let at = before.map_or(0, |before| before + 1);
+            errors.insert(at, problem);
+            positions.insert(at, position);
+        }
+        if errors.is_full() {
+            return;
         }
     }
 }
@@ -92,4 +104,29 @@ fn position_of(error: &Error) -> [usize; 4] {
         }
     }
     position
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_value::Path;
+
+    use super::*;
+
+    /// 1,000 errors with paths of 3 KB and 1,000 errors of expressions are 3 GB of paths.
+    #[test]
+    fn errors_of_expressions_are_in_order_and_each_path_is_read_once() {
+        let (long, why) = ("a.".repeat(1500), "");
+        let label = |n: usize| Path::new("metadata").field("labels").key(&format!("{long}{n}"));
+        let expression =
+            |n: usize| Path::new("spec").field("validations").index(n).field("expression");
+        let invalid = |path: &Path| Error::invalid(path, &Value::Null, why);
+        let mut errors: Errors = (0..500).map(|n| invalid(&label(n))).collect();
+        errors.push(invalid(&expression(7)));
+        add(&mut errors, (0..1000).map(|n| invalid(&expression(n))).collect());
+        assert!(errors.is_full());
+        let at = |field: &str| errors.iter().position(|error| error.field == field);
+        assert_eq!(at("spec.validations[0].expression"), Some(500));
+        assert_eq!(at("spec.validations[7].expression"), Some(507));
+        assert_eq!(at("spec.validations[8].expression"), Some(508));
+    }
 }
