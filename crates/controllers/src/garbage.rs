@@ -169,7 +169,7 @@ impl<'e> Collector<'e> {
                 return fell_behind;
             }
             for (key, waited) in ready {
-                match self.evaluate(&key, waited) {
+                match self.evaluate(&key, waited).await {
                     Ok(Some(operation)) => self.begin(&mut in_progress, operation),
                     Ok(None) => self.queue.done(&key),
                     Err(why) => {
@@ -230,7 +230,11 @@ impl<'e> Collector<'e> {
     }
 
     /// Decides what to do about an object.
-    fn evaluate(&mut self, key: &ObjectKey, waited: bool) -> Result<Option<Operation>, Unreadable> {
+    async fn evaluate(
+        &mut self,
+        key: &ObjectKey,
+        waited: bool,
+    ) -> Result<Option<Operation>, Unreadable> {
         self.unobserved.remove(key);
         self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
         // The states are used once: they may be outdated at the next evaluation.
@@ -241,7 +245,7 @@ impl<'e> Collector<'e> {
         let owner_states = &owner_states;
         let evaluator =
             Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, owner_states };
-        let decision = evaluator.evaluate(key, waited)?;
+        let decision = evaluator.evaluate(key, waited).await?;
         if decision.unresolved {
             self.unresolved.insert(key.clone());
         }

@@ -26,6 +26,7 @@ pub mod legacy_tokens;
 pub mod manifests;
 pub mod measures;
 pub mod namespaces;
+mod pace;
 pub mod peers;
 pub mod policy_types;
 pub mod quotas;

@@ -4,6 +4,8 @@
 //! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike
 //! upstream's, they read owners from the registry. [`perform`](super::perform()) executes them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pintle_meta::object;
@@ -15,6 +17,7 @@ use super::extensions::{Extensions, OwnerResource, OwnerStates, Question};
 use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use super::kinds::Kinds;
 use super::owners::{self, FOREGROUND, ORPHAN, Owner};
+use crate::pace::Pace;
 
 /// The data that a decision depends on.
 pub(super) struct Evaluator<'a> {
@@ -68,18 +71,36 @@ pub(super) enum OwnerState {
     Unknown,
 }
 
-impl OwnerState {
-    /// The state of the owner with this UID; `tree` is the object with the owner's name.
-    pub(super) fn of(tree: &Value, uid: &str) -> Self {
-        if object::uid(tree) != uid {
-            Self::Absent
-        } else if owners::is_finalizing(tree, FOREGROUND) {
-            Self::Waiting
-        } else {
-            Self::Alive
+/// The object that has an owner's name. It is read once for all references that name it, because
+/// references with other UIDs can name the same object.
+pub(super) struct Named {
+    uid: Str,
+    waits: bool,
+}
+
+impl Named {
+    pub(super) fn of(tree: &Value) -> Self {
+        Self { uid: object::uid(tree).into(), waits: owners::is_finalizing(tree, FOREGROUND) }
+    }
+
+    /// Reads an object of the registry.
+    pub(super) fn read(object: &Object) -> Result<Self, Unreadable> {
+        owners::owner_lifecycle(object).map(|tree| Self::of(&tree))
+    }
+
+    /// The state of the owner with this UID.
+    pub(super) fn state(named: Option<&Self>, uid: &str) -> OwnerState {
+        match named.filter(|named| named.uid == uid) {
+            None => OwnerState::Absent,
+            Some(named) if named.waits => OwnerState::Waiting,
+            Some(_) => OwnerState::Alive,
         }
     }
 }
+
+/// The objects that owner references name, by `apiVersion`, `kind` and name; `None` if there is no
+/// such object. The dependent determines the namespace.
+pub(super) type AllNamed<'o> = HashMap<(&'o str, &'o str, &'o str), Option<Named>>;
 
 /// The state of an owner, or the question that must be answered first.
 enum Known {
@@ -100,7 +121,11 @@ impl Evaluator<'_> {
     ///
     /// `waited` is true if the object was known to wait for its dependents before the last changes
     /// were observed: only then are all of its dependents known.
-    pub(super) fn evaluate(&self, key: &ObjectKey, waited: bool) -> Result<Decision, Unreadable> {
+    pub(super) async fn evaluate(
+        &self,
+        key: &ObjectKey,
+        waited: bool,
+    ) -> Result<Decision, Unreadable> {
         let Some(tree) = self.lifecycle(key)? else { return Ok(Decision::default()) };
         Ok(if let Some(patch) = self.orphan_patch(key, &tree) {
             Decision::of(Operation::Patch(key.clone(), patch))
@@ -111,7 +136,7 @@ impl Evaluator<'_> {
         } else if object::is_terminating(&tree) {
             Decision::default()
         } else {
-            self.decide_dependent(key, &tree)?
+            self.decide_dependent(key, &tree).await?
         })
     }
 
@@ -140,12 +165,19 @@ impl Evaluator<'_> {
     }
 
     /// Decides about a dependent: it remains while one of its owners remains.
-    fn decide_dependent(&self, key: &ObjectKey, tree: &Value) -> Result<Decision, Unreadable> {
+    ///
+    /// It yields between owners. What changes meanwhile is observed later, and then the object is
+    /// evaluated again.
+    async fn decide_dependent(
+        &self,
+        key: &ObjectKey,
+        tree: &Value,
+    ) -> Result<Decision, Unreadable> {
         let owners = owners::owners(tree);
         let mut owner_states = Vec::with_capacity(owners.len());
-        let mut open = Vec::new();
+        let (mut open, mut named, mut pace) = (Vec::new(), AllNamed::new(), Pace::default());
         for owner in &owners {
-            match self.owner_state(key, owner)? {
+            match self.owner_state(key, owner, &mut named, &mut pace).await? {
                 // The object cannot have such an owner; upstream does not collect it, either.
                 None => return Ok(Decision::default()),
                 Some(Known::Is(OwnerState::Unknown)) => {
@@ -163,7 +195,7 @@ impl Evaluator<'_> {
         }
         let is = |owner_state| owner_states.contains(&owner_state);
         if !is(OwnerState::Alive) {
-            return self.collect(key, tree, is(OwnerState::Waiting));
+            return self.collect(key, tree, is(OwnerState::Waiting)).await;
         }
         let unobserved = owners.iter().any(|owner| self.is_unobserved(key, owner));
         let removed: Vec<Str> = owners
@@ -179,7 +211,7 @@ impl Evaluator<'_> {
 
     /// Deletes an object without remaining owners; in the foreground if an owner waits for it and
     /// it has dependents of its own.
-    fn collect(
+    async fn collect(
         &self,
         key: &ObjectKey,
         tree: &Value,
@@ -187,7 +219,7 @@ impl Evaluator<'_> {
     ) -> Result<Decision, Unreadable> {
         let uid = object::uid(tree);
         let propagation = if awaited && self.graph.dependents(uid).len() > 0 {
-            if self.any_in_foreground(self.graph.dependents(uid))? {
+            if self.any_in_foreground(self.graph.dependents(uid)).await? {
                 // The owners may form a cycle, in which each would wait for ever. So no owner waits
                 // for this object.
                 let patch = owners::unblocking(tree);
@@ -212,26 +244,39 @@ impl Evaluator<'_> {
 
     /// Whether one of these objects waits for its own dependents. Like owners, they are read from
     /// the registry: the collector may not have observed yet that one began to wait.
-    fn any_in_foreground<'p>(
+    async fn any_in_foreground<'p>(
         &self,
-        mut keys: impl Iterator<Item = &'p ObjectKey>,
+        keys: impl Iterator<Item = &'p ObjectKey> + Send,
     ) -> Result<bool, Unreadable> {
-        let waits = |key: &ObjectKey| {
-            if self.extensions.resource_of(key).is_some() {
-                return Ok(self
-                    .lifecycle(key)?
-                    .is_some_and(|tree| owners::is_finalizing(&tree, FOREGROUND)));
+        let mut pace = Pace::default();
+        for key in keys {
+            let waits = if self.extensions.resource_of(key).is_some() {
+                let tree = self.extensions.lifecycle(key);
+                tree.is_some_and(|tree| owners::is_finalizing(tree, FOREGROUND))
+            } else if let Some(object) = self.stored(key) {
+                pace.step(object.size()).await;
+                owners::is_in(object.json_bytes(), FOREGROUND)
+                    && owners::is_finalizing(&owners::owner_lifecycle(&object)?, FOREGROUND)
+            } else {
+                false
+            };
+            if waits {
+                return Ok(true);
             }
-            let Some(object) = self.stored(key) else { return Ok(false) };
-            let may_wait = owners::is_in(object.json_bytes(), FOREGROUND);
-            Ok(may_wait && owners::is_finalizing(&owners::lifecycle(&object)?, FOREGROUND))
-        };
-        keys.try_fold(false, |any, key| Ok(any || waits(key)?))
+        }
+        Ok(false)
     }
 
     /// The state of an owner; `None` if the object cannot have it: a cluster-scoped object cannot
     /// have a namespaced owner.
-    fn owner_state(&self, key: &ObjectKey, owner: &Owner) -> Result<Option<Known>, Unreadable> {
+    async fn owner_state<'o>(
+        &self,
+        key: &ObjectKey,
+        owner: &'o Owner,
+        named: &mut AllNamed<'o>,
+        pace: &mut Pace,
+    ) -> Result<Option<Known>, Unreadable> {
+        pace.step(0).await;
         if self.absent_owners.has(&owner.uid, key) {
             return Ok(Some(Known::Is(OwnerState::Absent)));
         }
@@ -262,10 +307,15 @@ impl Evaluator<'_> {
             // database and that this server has not read yet.
             return Ok(Some(question(owner, namespace, OwnerResource::Registry(resource.clone()))));
         }
-        let object = self.registry.peek(resource, namespace, &owner.name);
-        let tree = object.as_deref().map(owners::lifecycle).transpose()?;
-        let owner_state = tree.map_or(OwnerState::Absent, |tree| OwnerState::of(&tree, &owner.uid));
-        Ok(Some(Known::Is(owner_state)))
+        let named = match named.entry(owner.named()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let object = self.registry.peek(resource, namespace, &owner.name);
+                pace.step(object.as_ref().map_or(0, |object| object.size())).await;
+                unknown.insert(object.as_deref().map(Named::read).transpose()?)
+            }
+        };
+        Ok(Some(Known::Is(Named::state(named.as_ref(), &owner.uid))))
     }
 
     /// Whether an extension API server confirmed an owner that no watch has reported.

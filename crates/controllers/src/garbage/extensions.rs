@@ -4,6 +4,7 @@
 //! Invariant: an unavailable server never causes a deletion. An owner at such a server counts as
 //! absent only if the server reports so when asked for that owner.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +14,14 @@ use pintle_registry::Resource;
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
-use super::evaluator::OwnerState;
+use super::evaluator::{AllNamed, Named, OwnerState};
 use super::graph::ObjectKey;
-use super::owners::{self, Owner};
+use super::owners::Owner;
 use crate::Environment;
 use crate::extensions::{
     ExtensionRequest, ExtensionResource, ExtensionServers, Followers, ObjectUpdate, Served,
 };
+use crate::pace::Pace;
 
 /// The verbs that the collector needs to follow a resource (upstream: `GetDeletableResources`).
 const VERBS: [&str; 3] = ["delete", "list", "watch"];
@@ -229,10 +231,18 @@ pub(super) async fn ask(
     questions: &[Question],
 ) -> Result<OwnerStates, Status> {
     let asking = async {
-        let mut states = OwnerStates::new();
+        let (mut states, mut all, mut pace) =
+            (OwnerStates::new(), AllNamed::new(), Pace::default());
         for question in questions {
-            let owner_state = question.ask(environment, user).await?;
-            states.insert(question.owner.clone(), owner_state);
+            let owner = &question.owner;
+            pace.step(0).await;
+            let named = match all.entry(owner.named()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => {
+                    unknown.insert(question.ask(environment, user, &mut pace).await?)
+                }
+            };
+            states.insert(owner.clone(), Named::state(named.as_ref(), &owner.uid));
         }
         Ok(states)
     };
@@ -241,27 +251,31 @@ pub(super) async fn ask(
 }
 
 impl Question {
-    async fn ask(&self, environment: &Environment, user: &User) -> Result<OwnerState, Status> {
+    /// Asks for the object that the owner reference names.
+    async fn ask(
+        &self,
+        environment: &Environment,
+        user: &User,
+        pace: &mut Pace,
+    ) -> Result<Option<Named>, Status> {
         let (namespace, name) = (self.namespace.as_str(), self.owner.name.as_str());
-        let uid = self.owner.uid.as_str();
         match &self.resource {
             OwnerResource::Extension(resource) => {
                 let request = ExtensionRequest::Get { namespace, name };
                 match environment.extensions.ask(user, resource, request).await {
                     Ok(tree) if object::name(&tree) == name && !object::uid(&tree).is_empty() => {
-                        Ok(OwnerState::of(&tree, uid))
+                        Ok(Some(Named::of(&tree)))
                     }
                     Ok(_) => Err(Status::internal("the response is another object")),
-                    Err(status) if status.code == 404 => Ok(OwnerState::Absent),
+                    Err(status) if status.code == 404 => Ok(None),
                     Err(status) => Err(status),
                 }
             }
             OwnerResource::Registry(resource) => {
                 environment.registry.catch_up().await?;
-                let Some(object) = environment.registry.peek(resource, namespace, name) else {
-                    return Ok(OwnerState::Absent);
-                };
-                Ok(OwnerState::of(&owners::lifecycle(&object)?, uid))
+                let object = environment.registry.peek(resource, namespace, name);
+                pace.step(object.as_ref().map_or(0, |object| object.size())).await;
+                Ok(object.as_deref().map(Named::read).transpose()?)
             }
         }
     }

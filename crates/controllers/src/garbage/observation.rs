@@ -15,10 +15,7 @@ use super::extensions::{Change, Event};
 use super::graph::{ObjectKey, Reference};
 use super::{Collector, FellBehind, owners};
 use crate::extensions::ObjectUpdate;
-
-/// How many changes are observed before the task yields to other controllers: about a millisecond
-/// of work.
-const OBSERVED_AT_ONCE: usize = 256;
+use crate::pace::Pace;
 
 impl Collector<'_> {
     /// Observes every change up to now.
@@ -63,11 +60,10 @@ impl Collector<'_> {
     }
 
     async fn observe_all(&mut self, collection: &Arc<str>, objects: &[Arc<Object>]) {
-        for some in objects.chunks(OBSERVED_AT_ONCE) {
-            some.iter().for_each(|object| self.observe(collection, object));
-            if some.len() == OBSERVED_AT_ONCE {
-                tokio::task::yield_now().await; // to other controllers
-            }
+        let mut pace = Pace::default();
+        for object in objects {
+            self.observe(collection, object);
+            pace.step(object.size()).await;
         }
     }
 
@@ -158,7 +154,8 @@ impl Collector<'_> {
             }
         }
         let changes = self.extensions.take(&resource, update);
-        for (at, change) in changes.into_iter().enumerate() {
+        let mut pace = Pace::default();
+        for change in changes {
             match change {
                 Change::Seen(key, tree) => self.take_in(&key, &tree),
                 Change::Ended(key, tree) => {
@@ -169,9 +166,7 @@ impl Collector<'_> {
                     self.enqueue_dependents(&Str::from(object::uid(&tree)));
                 }
             }
-            if at % OBSERVED_AT_ONCE == OBSERVED_AT_ONCE - 1 {
-                tokio::task::yield_now().await; // to other controllers
-            }
+            pace.step(0).await;
         }
     }
 

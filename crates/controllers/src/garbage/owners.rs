@@ -13,8 +13,18 @@ pub(super) const ORPHAN: &str = "orphan";
 /// The finalizer of an owner whose blocking dependents are deleted first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
-/// Decodes the members of an object on which decisions depend, and no others.
+/// Decodes the members of an object on which decisions about it depend, and no others.
 pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
+    members(object, LIFECYCLE)
+}
+
+/// Decodes the members of an owner on which decisions about its dependents depend. Its own owners
+/// do not matter, and there may be many.
+pub(super) fn owner_lifecycle(object: &Object) -> Result<Value, Unreadable> {
+    members(object, OWNER_LIFECYCLE)
+}
+
+fn members(object: &Object, wanted: &[&'static str]) -> Result<Value, Unreadable> {
     let mut metadata = Map::new();
     for (name, rest) in object.metadata()? {
         // The managed fields are long. If the members are in the order of their type, they are the
@@ -22,7 +32,7 @@ pub(super) fn lifecycle(object: &Object) -> Result<Value, Unreadable> {
         if name == b"managedFields" && metadata.contains_key("uid") {
             break;
         }
-        if let Some(name) = LIFECYCLE.iter().find(|wanted| wanted.as_bytes() == name) {
+        if let Some(name) = wanted.iter().find(|wanted| wanted.as_bytes() == name) {
             let value = json::parse(json::first(rest)).map_err(|why| object.unreadable(why))?;
             metadata.insert(*name, value);
         }
@@ -52,6 +62,7 @@ pub(super) fn is_in(json: &[u8], text: &str) -> bool {
 
 const LIFECYCLE: &[&str] =
     &["uid", "resourceVersion", "deletionTimestamp", "ownerReferences", "finalizers"];
+const OWNER_LIFECYCLE: &[&str] = &["uid", "deletionTimestamp", "finalizers"];
 
 /// An owner reference of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,6 +73,13 @@ pub(super) struct Owner {
     pub(super) uid: Str,
     /// Whether a foreground deletion of the owner waits for this object (`blockOwnerDeletion`).
     pub(super) blocks: bool,
+}
+
+impl Owner {
+    /// What the reference names: `apiVersion`, `kind` and name.
+    pub(super) fn named(&self) -> (&str, &str, &str) {
+        (&self.api_version, &self.kind, &self.name)
+    }
 }
 
 /// The owner references of an object.

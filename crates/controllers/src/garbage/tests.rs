@@ -254,3 +254,31 @@ async fn the_cost_of_a_change_does_not_depend_on_the_number_of_dependents() {
         .await;
     }
 }
+
+/// An object that many owner references of another one name is read once, and without its own
+/// references: reading it for each reference would take hours.
+#[tokio::test]
+async fn many_references_to_one_owner_are_resolved_soon() {
+    const REFERENCES: usize = 8000;
+    with_collector(async |cluster| {
+        let mut watch = cluster.watch("configmaps").await;
+        let references = |of: &str| -> String {
+            let one = |n| format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"{of}{n}"}}"#);
+            (0..REFERENCES).map(one).collect::<Vec<_>>().join(",")
+        };
+        let unserved = r#"{"apiVersion":"example.com/v1","kind":"Unheard","name":"x","uid":"x"}"#;
+        let rows = [
+            ("o", format!("{unserved},{}", references("a"))),
+            ("d", references("b")),
+        ];
+        for (name, references) in rows {
+            let text = format!(
+                r#"{{"metadata":{{"name":"{name}","namespace":"ns","ownerReferences":[{references}]}}}}"#
+            );
+            cluster.create("configmaps", &text).await.expect("created");
+        }
+        gone(&mut watch, "d").await;
+        assert!(get(&cluster, "o").is_some());
+    })
+    .await;
+}
