@@ -10,8 +10,13 @@ use crate::functions::Row;
 use crate::pattern::Pattern;
 use crate::value::{Eval, Text, Val};
 
-/// The work of compiling a pattern, for each byte of its memory limit.
-const COMPILED: u64 = 4;
+/// The work of compiling a pattern, for each byte of its memory limit; the time grows faster than
+/// the memory.
+const COMPILED: u64 = 1;
+const LARGE_COMPILED: u64 = 4;
+
+/// The memory limit from which a pattern is large.
+const LARGE: usize = 128 * 1024;
 
 pub(super) const FUNCTIONS: &[Row] = &[
     (
@@ -98,7 +103,10 @@ fn compiled(pattern: &str, context: &mut Context) -> Compiled {
     if let Some(known) = context.known_pattern(pattern) {
         return known;
     }
-    let compiled = Pattern::new(pattern, |size| context.work(size as u64 * COMPILED));
+    let compiled = Pattern::new(pattern, |size| {
+        let work = if size >= LARGE { LARGE_COMPILED } else { COMPILED };
+        context.work(size as u64 * work)
+    });
     let compiled = compiled.map(Arc::new);
     match &compiled {
         Err(error) if error.is_cancelled() => {}

@@ -137,6 +137,7 @@ fn evaluations_for_one_object_share_the_work() {
     let begin = Instant::now();
     let large = |letter: char| Value::from(format!("\\pL{{300}}{letter}"));
     let wrong = |letter: char| Value::from(format!("\\pL{{300}}{letter}("));
+    let small = |i: usize| Value::from(format!("a{i}"));
     let letter = |i: usize| char::from(b'a' + (i % 26) as u8);
     let rule = "'x'.matches(self) || true";
     for (rule, item, expected) in [
@@ -144,6 +145,8 @@ fn evaluations_for_one_object_share_the_work() {
         (rule, &(|_| large('a')) as &dyn Fn(usize) -> Value, false),
         (rule, &|_| wrong('a'), false),
         (rule, &|i| large(letter(i % 3)), false),
+        // Many small patterns are usual.
+        (rule, &small, false),
         // Too many patterns to keep them.
         (rule, &|i| large(letter(i)), true),
         ("lists.range(900000).size() > 0", &|_| Value::Null, true),
