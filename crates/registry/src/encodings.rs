@@ -174,9 +174,10 @@ impl Encodings {
         (encoded, true)
     }
 
-    /// Returns the cached encoding.
+    /// Returns the cached encoding; `None` also while one is being made, so that threads that serve
+    /// connections do not wait for it.
     fn cached(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
-        let cached = self.0.get()?.lock();
+        let cached = self.0.get()?.try_lock()?;
         cached.iter().find(|encoded| encoded.is(resource, extra)).cloned()
     }
 

@@ -49,12 +49,21 @@ pub(crate) async fn list(
     if selection.is_by_content() {
         index(snapshot.within(&target.namespace, &from), &target.resource).await;
     }
-    let looked_at = Cell::new(0);
-    let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
-    let selected = all.filter(|object| selection.matches(object));
-    let list = page(target, revision, selected, options, selection.is_everything());
+    let (list, looked_at) = if selection.work() == 0 {
+        let looked_at = Cell::new(0);
+        let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
+        let selected = all.filter(|object| selection.matches(object));
+        let list = page(target, revision, selected, options, selection.is_everything());
+        (list, looked_at.get())
+    } else {
+        // One more than the page shows that there is another page.
+        let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
+        let limit = if limit == 0 { 0 } else { limit.saturating_add(1) };
+        let (selected, looked_at) = selection.of_many(all, limit).await;
+        (page(target, revision, selected.into_iter(), options, false), looked_at)
+    };
     // Objects after the page are only counted.
-    reads.count(looked_at.get() - list.remaining.unwrap_or(0), list.objects.len());
+    reads.count(looked_at - list.remaining.unwrap_or(0), list.objects.len());
     checked(target, options, list).await
 }
 
@@ -78,10 +87,10 @@ pub(crate) fn estimate_scan<'a>(
 ) -> usize {
     /// The cost of an object that is not decoded: decoding so many bytes takes as long.
     const COUNTED_BYTES: usize = 64;
-    let is_by_content = selection.is_by_content();
+    let (is_by_content, counted) = (selection.is_by_content(), COUNTED_BYTES + selection.work());
     let of_one = |object: &Arc<Object>| {
         let is_read = !object.is_checked() || is_by_content && !object.is_indexed();
-        if is_read { object.size() } else { COUNTED_BYTES }
+        if is_read { object.size().max(counted) } else { counted }
     };
     let is_cut = limit > 0 && selection.is_everything();
     let count = if is_cut { usize::try_from(limit).unwrap_or(usize::MAX) } else { usize::MAX };

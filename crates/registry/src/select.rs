@@ -7,7 +7,7 @@ use pintle_value::Str;
 
 use crate::cache::Scope;
 use crate::request::{ListOptions, Target};
-use crate::{Object, Resource, StorageConverter};
+use crate::{Object, Resource, StorageConverter, work};
 
 /// The longest accepted selector, in bytes. A URL cannot carry a longer one.
 const SELECTOR_BYTES_MAX: usize = 64 * 1024;
@@ -79,6 +79,42 @@ impl Selection {
     /// [`Resource::in_own_version`].
     pub(crate) fn is_of_view(&self) -> bool {
         self.is_by_content() && self.resource.converter().is_some_and(StorageConverter::converts)
+    }
+
+    /// Returns the work of [`matches`](Self::matches) in bytes: decoding so many takes as long. It is
+    /// 0 for selectors of usual size.
+    pub(crate) fn work(&self) -> usize {
+        /// A comparison takes about as long as decoding a quarter of a byte.
+        const COMPARED_IN_A_BYTE: usize = 4;
+        let of_labels = self.labels.requirements().iter().map(|one| 1 + one.values().len());
+        (of_labels.sum::<usize>() + self.fields.len()) / COMPARED_IN_A_BYTE
+    }
+
+    /// Returns the selected ones of some objects, at most `limit`, or all if it is 0, and how many
+    /// objects it looked at. It pauses, so that a selector with thousands of requirements does not
+    /// occupy a thread.
+    pub(crate) async fn of_many<'o>(
+        &self,
+        objects: impl Iterator<Item = &'o Arc<Object>>,
+        limit: usize,
+    ) -> (Vec<&'o Arc<Object>>, u64) {
+        let (mut selected, mut looked_at) = (Vec::new(), 0);
+        let (mut bytes, of_one) = (0, self.work());
+        for object in objects {
+            looked_at += 1;
+            if self.matches(object) {
+                selected.push(object);
+                if selected.len() == limit {
+                    break;
+                }
+            }
+            bytes += of_one;
+            if bytes > work::YIELD_BYTES {
+                bytes = 0;
+                work::pause().await;
+            }
+        }
+        (selected, looked_at)
     }
 
     /// Returns the narrowest scope that has every change of a selected object.

@@ -6,7 +6,7 @@ use pintle_meta::Status;
 use pintle_store::{Kind, Revision};
 use pintle_value::Str;
 
-use crate::cache::{Cache, Change, Cursor, Lagged, ScopedCursor};
+use crate::cache::{BATCH_MAX, Cache, Change, Cursor, Lagged, ScopedCursor};
 use crate::list::{self, reach};
 use crate::request::{ListOptions, Target};
 use crate::results::Event;
@@ -89,7 +89,8 @@ impl Watch {
             let seen = self.resource.in_own_version(named).await?.into_iter();
             seen.filter(|o| self.selection.matches(o)).map(Event::Added).collect()
         } else {
-            all.filter(|o| self.selection.matches(o)).cloned().map(Event::Added).collect()
+            let (selected, _) = self.selection.of_many(all, 0).await;
+            selected.into_iter().cloned().map(Event::Added).collect()
         };
         list::check(self.waiting.iter().filter_map(Event::object)).await;
         collection.reads.initial_events.add(self.waiting.len() as u64);
@@ -163,6 +164,10 @@ impl Watch {
 
     /// Waits for the next events, with objects in the stored form.
     async fn changes(&mut self) -> Vec<Event> {
+        /// The cost of a change that is not sent: decoding so many bytes takes as long.
+        const PASSED_BYTES: usize = 8;
+        let of_one = PASSED_BYTES + 2 * self.selection.work();
+        let mut bytes = 0_usize;
         loop {
             let Some(cursor) = &mut self.cursor else { return std::future::pending().await };
             if self.unread.is_empty() {
@@ -178,6 +183,15 @@ impl Watch {
                         return vec![Event::Error(Box::new(status))];
                     }
                 }
+            }
+            // While the log has more changes, the cursor is always ready, and few of them may be selected.
+            let is_behind = self.unread.len() >= BATCH_MAX;
+            bytes = if is_behind { bytes } else { 0 };
+            bytes = bytes.saturating_add(self.unread.len().saturating_mul(of_one));
+            work::ahead(bytes).await;
+            if bytes > work::YIELD_BYTES {
+                bytes = 0;
+                work::pause().await;
             }
             match self.convert_unread().await {
                 Ok(()) => {

@@ -20,7 +20,7 @@ pub(crate) struct Lagged;
 
 /// The most changes that one call returns. The bound keeps the time short for which a lagging
 /// watcher holds the lock.
-const BATCH_MAX: usize = 512;
+pub(crate) const BATCH_MAX: usize = 512;
 
 impl Cursor {
     /// Makes a cursor at the change with the number `next`.

@@ -120,8 +120,7 @@ impl Collection {
         let (mut woken, mut events) = (of_collection, of_collection * changes);
         for (topic, appended) in concerned {
             topic.wake();
-            // A topic is held by the map, by `concerned` and by its subscriptions.
-            let watches = Arc::strong_count(&topic).saturating_sub(2);
+            let watches = topic.watches();
             woken += watches;
             events += watches * appended;
         }

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use crate::measures::Stored;
 
 pub(crate) use collection::{Change, Collection, Objects, Snapshot};
-pub(crate) use cursor::{Cursor, Lagged, ScopedCursor};
+pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
 pub(crate) use topics::Scope;
 
 /// All collections.

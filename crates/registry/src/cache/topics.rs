@@ -12,6 +12,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use pintle_value::Str;
@@ -65,6 +66,8 @@ pub(super) struct Subscription {
 pub(super) struct Topic {
     numbers: Mutex<Numbers>,
     changed: Notify,
+    /// The number of subscriptions. It changes only while the lock of [`Topics`] is held.
+    subscriptions: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -202,6 +205,7 @@ impl Topics {
                 self.fields[of_field].by_value.entry(value.clone()).or_default()
             }
         };
+        topic.subscriptions.fetch_add(1, Ordering::Relaxed);
         Some(topic.clone())
     }
 
@@ -211,9 +215,7 @@ impl Topics {
             self.of_collection -= 1;
             return;
         };
-        // The map and the caller hold one reference each. Topics are cloned for subscriptions only
-        // while this lock is held.
-        if Arc::strong_count(&topic) > 2 {
+        if topic.subscriptions.fetch_sub(1, Ordering::Relaxed) > 1 {
             return;
         }
         match scope {
@@ -261,6 +263,11 @@ impl Topic {
         numbers.drop_before(log_first);
         numbers.of_changes.push_back(number);
         !std::mem::replace(&mut numbers.wakes, true)
+    }
+
+    /// Returns the number of watches that read the topic.
+    pub(super) fn watches(&self) -> usize {
+        self.subscriptions.load(Ordering::Relaxed)
     }
 
     pub(super) fn wake(&self) {

@@ -27,7 +27,7 @@ impl Write<'_> {
         for _ in 0..ATTEMPTS_MAX {
             match self.try_apply(&configuration).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
-                Attempt::Conflict => {
+                Attempt::Conflict | Attempt::CompanionConflict => {
                     queued = self.registry.queue_retry(self.target, queued).await?
                 }
             }

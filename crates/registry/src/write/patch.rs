@@ -50,7 +50,7 @@ impl Write<'_> {
             match self.replace(&existing, old, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Conflict if conditional => return Err(self.stale()),
-                Attempt::Conflict => {
+                Attempt::Conflict | Attempt::CompanionConflict => {
                     queued = self.registry.queue_retry(self.target, queued).await?
                 }
             }

@@ -225,7 +225,7 @@ impl Write<'_> {
             match self.write_scale(&existing, tree, scale, paths).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Conflict if conditional => return Err(self.stale()),
-                Attempt::Conflict => {
+                Attempt::Conflict | Attempt::CompanionConflict => {
                     queued = self.registry.queue_retry(self.target, queued).await?
                 }
             }
@@ -267,7 +267,7 @@ impl Write<'_> {
         let old = whole.load(existing).await?;
         let outcome = match whole.replace(existing, old, draft).await? {
             Attempt::Done(outcome) => outcome,
-            Attempt::Conflict => return Ok(Attempt::Conflict),
+            conflict => return Ok(conflict),
         };
         let body = match &outcome.body {
             ResponseBody::Object(object) => {

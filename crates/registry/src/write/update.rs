@@ -24,6 +24,8 @@ pub(super) enum Attempt {
     Done(Outcome),
     /// Another writer changed the object.
     Conflict,
+    /// Another object took a value that was assigned to this one, or another companion changed.
+    CompanionConflict,
 }
 
 impl Write<'_> {
@@ -53,7 +55,7 @@ impl Write<'_> {
             match self.replace(&existing, old, draft).await? {
                 Attempt::Done(outcome) => return Ok(outcome),
                 Attempt::Conflict if is_conditional => return Err(self.stale()),
-                Attempt::Conflict => {
+                Attempt::Conflict | Attempt::CompanionConflict => {
                     queued = self.registry.queue_retry(self.target, queued).await?;
                     // Few writes conflict: a copy of each object would cost more.
                     work::ahead(self.target.resource.work(body.bytes.len())).await;
@@ -214,7 +216,8 @@ impl Write<'_> {
                 }
                 Attempt::Done(Outcome::committed(ResponseBody::Object(object)))
             }
-            Committed::Conflict | Committed::CompanionConflict => Attempt::Conflict,
+            Committed::Conflict => Attempt::Conflict,
+            Committed::CompanionConflict => Attempt::CompanionConflict,
         })
     }
 
@@ -312,25 +315,28 @@ impl Write<'_> {
 }
 
 /// Returns `old` with the metadata of `new` and its members at `members`. What is equal in both is
-/// kept instead of copied: most of the object in an update of its status.
+/// moved instead of copied: most of the object in an update of its status.
 fn confined_to(members: Members, mut new: Value, old: &Value) -> Value {
     let is_written = |name: &str| name == "metadata" || members.iter().any(|path| *path == [name]);
     let nested: Vec<&[&str]> = members.iter().copied().filter(|path| path.len() > 1).collect();
     let mut written = Value::object();
     copy_members(&mut written, &new, &nested);
-    let own = new.make_object();
-    own.retain(|name, _| is_written(name) || old.get(name).is_some());
+    let mut given = std::mem::take(new.make_object()).into_iter().peekable();
+    let mut confined = Vec::with_capacity(given.len());
     for (name, stored) in old.as_object().into_iter().flat_map(Map::iter) {
-        let is_kept = match own.get(name) {
-            Some(given) => is_written(name) || given == stored,
-            None => is_written(name) && name != "metadata",
-        };
-        if !is_kept {
-            own.insert(name.clone(), stored.clone());
+        while let Some(added) = given.next_if(|(given, _)| given < name) {
+            confined.extend(Some(added).filter(|(name, _)| is_written(name)));
+        }
+        match given.next_if(|(given, _)| given == name) {
+            Some(same) if is_written(name) || same.1 == *stored => confined.push(same),
+            None if is_written(name) && name != "metadata" => {}
+            _ => confined.push((name.clone(), stored.clone())),
         }
     }
-    copy_members(&mut new, &written, &nested);
-    new
+    confined.extend(given.filter(|(name, _)| is_written(name)));
+    let mut confined = Value::from(Map::from_sorted(confined));
+    copy_members(&mut confined, &written, &nested);
+    confined
 }
 
 /// Resets the metadata that writers of a subresource cannot set. `managedFields` are not reset.
@@ -369,7 +375,7 @@ mod tests {
     use pintle_value::json;
 
     #[test]
-    fn a_part_is_written_and_the_rest_is_kept() {
+    fn a_part_is_written_and_the_rest_is_not() {
         const STATUS: Members = &[&["status"]];
         const RESIZE: Members = &[&["spec", "containers"]];
         let old = r#"{"metadata":{"name":"a"},"spec":{"containers":1,"node":"n"},"status":1}"#;
@@ -381,6 +387,11 @@ mod tests {
                 r#"{"metadata":{"name":"b"},"spec":{"containers":1,"node":"n"},"status":2}"#,
             ),
             (STATUS, "{}", r#"{"metadata":{"name":"a"},"spec":{"containers":1,"node":"n"}}"#),
+            (
+                STATUS,
+                r#"{"a":1,"metadata":{},"spec":{"containers":1,"node":"n"},"status":2,"z":1}"#,
+                r#"{"metadata":{},"spec":{"containers":1,"node":"n"},"status":2}"#,
+            ),
             (
                 RESIZE,
                 r#"{"metadata":{"name":"b"},"spec":{"containers":2,"node":"m"},"status":2}"#,
