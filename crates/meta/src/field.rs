@@ -17,7 +17,7 @@ mod tests;
 pub const ERRORS_MAX: usize = 1000;
 /// The maximum size of a value, and of a path, in an error. A large value may be the subject of a
 /// thousand errors. Upstream shows the whole value.
-pub(crate) const SHOWN_BYTES_MAX: usize = 4096;
+pub const SHOWN_BYTES_MAX: usize = 4096;
 /// The maximum size of an error's detail. The largest details are diffs of whole pods.
 const DETAIL_BYTES_MAX: usize = 64 * 1024;
 

@@ -30,6 +30,7 @@ pub use builtin::{builtin, builtin_kind, is_builtin};
 pub use decode::{Decoded, Format, conform, decode};
 pub use error::Error;
 pub use omitempty::{drop_empty, without_empty_distinct};
+pub(crate) use problem::Problems;
 pub use problem::{PROBLEMS_MAX, Problem};
 pub use removed::{any_kind, with_removed};
 pub use table::{

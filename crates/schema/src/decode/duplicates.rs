@@ -3,27 +3,31 @@
 
 use std::collections::BTreeSet;
 
+use pintle_meta::field::truncated;
 use pintle_value::{
     Error, Map, Path, Str, Value, json,
     token::{Token, Tokens},
 };
 
-use crate::{PROBLEMS_MAX, Problem};
+use crate::{Problem, Problems};
 
 /// Parses JSON. Returns its value, and its duplicate members, of which the last one counts.
 pub fn read(bytes: &[u8]) -> Result<(Value, Vec<Problem>), Error> {
     let text = json::text(bytes);
-    let mut reader =
-        Reader { tokens: json::Reader::new(&text), path: Path::root(), problems: Vec::new() };
+    let mut reader = Reader {
+        tokens: json::Reader::new(&text),
+        path: Path::root(),
+        problems: Problems::default(),
+    };
     let value = reader.value()?;
     reader.tokens.end()?;
-    Ok((value, reader.problems))
+    Ok((value, reader.problems.into_vec()))
 }
 
 struct Reader<T> {
     tokens: T,
     path: Path,
-    problems: Vec<Problem>,
+    problems: Problems,
 }
 
 impl<T: Tokens> Reader<T> {
@@ -58,13 +62,6 @@ impl<T: Tokens> Reader<T> {
     }
 
     fn duplicate(&mut self) {
-        add(&mut self.problems, Problem::Duplicate(self.path.as_str().to_owned()));
-    }
-}
-
-/// Adds a problem unless it is already in the list or the list is full.
-fn add(problems: &mut Vec<Problem>, problem: Problem) {
-    if problems.len() < PROBLEMS_MAX && !problems.contains(&problem) {
-        problems.push(problem);
+        self.problems.add(|| Problem::Duplicate(truncated(self.path.as_str()).into_owned()));
     }
 }

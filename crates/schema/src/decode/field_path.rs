@@ -1,7 +1,10 @@
 //! The path of the value that is being decoded: a linked list on the stack, formatted only for
 //! messages.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+
+use pintle_meta::field::{SHOWN_BYTES_MAX, truncated};
 
 use crate::{Schema, TypeId, go_names};
 
@@ -54,22 +57,28 @@ impl<'p> FieldPath<'p> {
     }
 
     /// The path in the notation of upstream's strict decoder: `spec.containers[0].image`, with map
-    /// keys like fields.
+    /// keys like fields. A long path is truncated, because many messages may contain it.
     pub(super) fn dotted(&self) -> String {
         let mut path = String::new();
         for step in self.steps() {
+            if path.len() > SHOWN_BYTES_MAX {
+                break;
+            }
             match step {
                 Step::Root => {}
                 Step::Field { name, .. } | Step::Key(name) | Step::Embedded(name) => {
                     if !path.is_empty() {
                         path.push('.');
                     }
-                    path.push_str(name);
+                    path.push_str(&truncated(name));
                 }
                 Step::Index(i) => write!(path, "[{i}]").expect("writing to a String cannot fail"),
             }
         }
-        path
+        match truncated(&path) {
+            Cow::Borrowed(_) => path,
+            Cow::Owned(cut) => cut,
+        }
     }
 
     /// Go's name of the type `ty` at this path.

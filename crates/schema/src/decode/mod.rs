@@ -27,7 +27,7 @@ use pintle_value::{
 };
 
 use crate::{
-    Error, PROBLEMS_MAX, Problem, Schema, Shape, TypeId, Unknown,
+    Error, PROBLEMS_MAX, Problem, Problems, Schema, Shape, TypeId, Unknown,
     members::Members,
     zero::{zero, zero_entry},
 };
@@ -113,9 +113,9 @@ struct Decoder<'s, T> {
     tokens: T,
     /// Whether the object is of a structural type, in which only the metadata has a built-in type.
     is_structural: bool,
-    problems: Vec<Problem>,
+    problems: Problems,
     /// The problems in the metadata of embedded objects, which upstream reports last.
-    embedded: Vec<Problem>,
+    embedded: Problems,
     errors: FirstErrors,
     members: Members,
 }
@@ -132,7 +132,7 @@ struct FirstErrors {
 impl<'s, T: Tokens> Decoder<'s, T> {
     fn new(schema: &'s Schema, tokens: T) -> Self {
         let (errors, members) = (FirstErrors::default(), Members::default());
-        let (problems, embedded) = (Vec::new(), Vec::new());
+        let (problems, embedded) = (Problems::default(), Problems::default());
         Self { schema, tokens, is_structural: false, problems, embedded, errors, members }
     }
 
@@ -144,11 +144,12 @@ impl<'s, T: Tokens> Decoder<'s, T> {
             return Err(error);
         }
         let value = if value.is_null() { zero(self.schema, ty) } else { value };
-        if self.is_structural && !self.problems.is_empty() {
-            self.problems.sort_by_key(|problem| !problem.path().starts_with("metadata."));
+        let mut problems = self.problems.into_vec();
+        if self.is_structural {
+            problems.sort_by_key(|problem| !problem.path().starts_with("metadata."));
         }
-        self.problems.append(&mut self.embedded);
-        Ok(Decoded { value, problems: self.problems })
+        problems.append(&mut self.embedded.into_vec());
+        Ok(Decoded { value, problems })
     }
 
     /// Decodes the next value as one of type `ty`. Returns `null` for a missing value, which the
@@ -242,7 +243,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     fn sorted(&mut self, entries: Vec<(Str, Value)>, path: &FieldPath<'_>) -> Value {
         let duplicate = |key: &Str| {
-            note(&mut self.problems, Problem::Duplicate, &path.then(Step::Key(key)));
+            self.problems.add(|| Problem::Duplicate(path.then(Step::Key(key)).dotted()));
         };
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
@@ -269,15 +270,5 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     fn type_error(&self, found: String, ty: TypeId, path: &FieldPath<'_>) -> Error {
         Error::Type { found, path: path.in_go_error(), expected: path.go_type(self.schema, ty) }
-    }
-}
-
-/// Adds a problem unless it is already in the list or the list is full.
-fn note(problems: &mut Vec<Problem>, problem: fn(String) -> Problem, path: &FieldPath<'_>) {
-    if problems.len() < PROBLEMS_MAX {
-        let problem = problem(path.dotted());
-        if !problems.contains(&problem) {
-            problems.push(problem);
-        }
     }
 }

@@ -5,7 +5,7 @@ use pintle_value::{
     token::{Kind, Tokens},
 };
 
-use super::{Decoder, FieldPath, Result, Step, note};
+use super::{Decoder, FieldPath, Result, Step};
 use crate::{Problem, Shape, TypeId, members::Struct};
 
 impl<T: Tokens> Decoder<'_, T> {
@@ -30,7 +30,7 @@ impl<T: Tokens> Decoder<'_, T> {
             let Some(rank) = schema.index().rank(ty, fields, by_name, key) else {
                 let is_embedded = self.is_structural && !path.is_in("metadata");
                 let problems = if is_embedded { &mut self.embedded } else { &mut self.problems };
-                note(problems, Problem::Unknown, &path.then(Step::Key(key)));
+                problems.add(|| Problem::Unknown(path.then(Step::Key(key)).dotted()));
                 self.tokens.skip()?;
                 continue;
             };
@@ -38,7 +38,7 @@ impl<T: Tokens> Decoder<'_, T> {
             let path = path.then(Step::Field { name: &field.name, of: holder });
             let value = self.value(field.ty, &path)?;
             if !self.members.put(base, rank, value) {
-                note(&mut self.problems, Problem::Duplicate, &path);
+                self.problems.add(|| Problem::Duplicate(path.dotted()));
             }
         }
         Ok(self.members.close(schema, &of, base))

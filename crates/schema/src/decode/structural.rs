@@ -9,7 +9,7 @@ use pintle_value::{
     token::{Kind, Token, Tokens},
 };
 
-use super::{Decoder, FieldPath, Result, Step, note};
+use super::{Decoder, FieldPath, Result, Step};
 use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
@@ -76,7 +76,7 @@ impl<T: Tokens> Decoder<'_, T> {
                 }
                 (None, Unknown::Keep) => self.untyped(&path.then(Step::Key(&key)))?,
                 (None, Unknown::Drop) => {
-                    note(&mut self.problems, Problem::Unknown, &path.then(Step::Key(&key)));
+                    self.problems.add(|| Problem::Unknown(path.then(Step::Key(&key)).dotted()));
                     self.tokens.skip()?;
                     continue;
                 }
@@ -97,8 +97,8 @@ impl<T: Tokens> Decoder<'_, T> {
         let mut decoder = Decoder::new(self.schema, json::Reader::new(&text));
         decoder.is_structural = true;
         let value = decoder.value(ty, path)?;
-        self.problems.append(&mut decoder.problems);
-        self.embedded.append(&mut decoder.embedded);
+        self.problems.append(decoder.problems);
+        self.embedded.append(decoder.embedded);
         if let Some(why) = decoder.errors.scalar.or(decoder.errors.other) {
             self.record_embedded_error(path, &json::parse(text.as_bytes())?, &why.to_string());
         }
@@ -106,7 +106,9 @@ impl<T: Tokens> Decoder<'_, T> {
     }
 
     fn record_embedded_error(&mut self, path: &FieldPath<'_>, value: &Value, why: &str) {
-        let error = field::Error::invalid(&Path::new(&path.dotted()), value, why);
-        self.errors.other.get_or_insert(Error::Embedded(error.to_string()));
+        self.errors.other.get_or_insert_with(|| {
+            let error = field::Error::invalid(&Path::new(&path.dotted()), value, why);
+            Error::Embedded(error.to_string())
+        });
     }
 }
