@@ -118,7 +118,16 @@ fn is_token(text: &str) -> bool {
 
 /// RFC 2045, 5.1.
 fn is_token_char(c: char) -> bool {
-    c.is_ascii_graphic() && !r#"()<>@,;:\"/[]?="#.contains(c)
+    const OTHERS: [bool; 128] = {
+        let (mut others, bytes) = ([false; 128], br#"()<>@,;:\"/[]?="#);
+        let mut at = 0;
+        while at < bytes.len() {
+            others[bytes[at] as usize] = true;
+            at += 1;
+        }
+        others
+    };
+    c.is_ascii_graphic() && !OTHERS[c as usize]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Service account tokens: signing and validation (TOK-01, TOK-02).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -182,8 +182,7 @@ impl AccountTokens {
             }
             Verified::Bound { user, .. } | Verified::Legacy { user, .. } => (&self.audiences, user),
         };
-        let common: Vec<String> =
-            own.iter().filter(|audience| audiences.contains(audience)).cloned().collect();
+        let common = common(own, audiences);
         if common.is_empty() && !self.audiences.is_empty() {
             return Err(Error::Account(format!(
                 "token audiences {} is invalid for the target audiences {}",
@@ -468,4 +467,15 @@ fn check_legacy(
         return Err(format!("ServiceAccount UID ({found}) does not match claim ({claimed})"));
     }
     Ok((secret, found))
+}
+
+/// The audiences of a token that are among the requested ones.
+fn common(own: &[String], requested: &[String]) -> Vec<String> {
+    /// Fewer are compared one by one, which needs no memory.
+    const FEW: usize = 16;
+    if requested.len() <= FEW {
+        return own.iter().filter(|audience| requested.contains(audience)).cloned().collect();
+    }
+    let requested: HashSet<&String> = requested.iter().collect();
+    own.iter().filter(|audience| requested.contains(audience)).cloned().collect()
 }

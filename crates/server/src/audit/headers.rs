@@ -35,22 +35,33 @@ pub(super) struct Head {
     user_agent: Option<HeaderValue>,
     pub(super) source_ips: Vec<IpAddr>,
     pub(super) received_unix_micros: i64,
+    /// The size of all headers and of the URI: what is recorded keeps the connection's buffer.
+    bytes: usize,
 }
 
 impl Received<'_> {
     pub(super) fn head(&self) -> Head {
         let headers = &self.head.headers;
+        let uri = self.head.uri.path_and_query();
+        let of_headers = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+        let bytes = uri.map_or(0, |uri| uri.as_str().len()) + of_headers.sum::<usize>();
         Head {
             audit_id: self.audit_id.clone(),
-            uri: self.head.uri.path_and_query().cloned(),
+            uri: uri.cloned(),
             user_agent: headers.get(USER_AGENT).cloned(),
             source_ips: source_ips(headers, self.from),
             received_unix_micros: self.at_unix_micros,
+            bytes,
         }
     }
 }
 
 impl Head {
+    /// Its approximate size in memory, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes + self.source_ips.capacity() * size_of::<IpAddr>()
+    }
+
     /// The path and the query.
     pub(super) fn uri(&self) -> &str {
         self.uri.as_ref().map_or("", PathAndQuery::as_str)
@@ -137,6 +148,7 @@ mod tests {
                 uri: None,
                 user_agent: HeaderValue::from_str(text).ok(),
                 source_ips: Vec::new(),
+                bytes: 0,
                 received_unix_micros: 0,
             };
             head.user_agent().into_owned()

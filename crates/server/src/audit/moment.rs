@@ -85,12 +85,15 @@ impl Moment {
 
     /// Its approximate size in memory, in bytes.
     pub(super) fn size(&self) -> usize {
-        /// Includes the connection's buffer, which the head shares.
+        /// Includes a connection's buffer of usual size, which the head shares.
         const BASE_BYTES: usize = 8 * 1024;
+        /// The text of a request has about what its head has, an address in up to 42 bytes.
+        const TEXT_FACTOR: usize = 4;
         let facts = &self.facts;
+        let head = self.record.head.size() * TEXT_FACTOR;
         let object = |object: &Option<Bytes>| object.as_ref().map_or(0, Bytes::len);
         let objects = object(&facts.request_object) + object(&facts.response_object);
-        BASE_BYTES + objects + facts.annotations_bytes
+        BASE_BYTES + head + objects + facts.annotations_bytes
     }
 }
 
