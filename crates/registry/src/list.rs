@@ -8,7 +8,7 @@ use pintle_meta::Status;
 use pintle_meta::status::Cause;
 use pintle_store::{At, Error, Revision};
 
-use crate::cache::{Cache, Collection, Objects, Snapshot};
+use crate::cache::{Collection, Objects, Snapshot};
 use crate::request::{ListOptions, Target};
 use crate::results::List;
 use crate::revision::{self, Wanted};
@@ -148,17 +148,17 @@ async fn state(
         }
         Wanted::Any => Ok((newest(), String::new())),
         Wanted::NotOlderThan(revision) => {
-            reach(cache, collection, revision).await?;
+            reach(registry, collection, revision).await?;
             Ok((newest(), String::new()))
         }
         Wanted::Exact(revision) => {
-            reach(cache, collection, revision).await?;
+            reach(registry, collection, revision).await?;
             let objects = recall(registry, target, revision).await?;
             let objects = objects.ok_or_else(|| Status::expired(EXPIRED))?;
             Ok((Snapshot { objects, revision, next: 0 }, String::new()))
         }
         Wanted::Continue { revision, from } => {
-            reach(cache, collection, revision).await?;
+            reach(registry, collection, revision).await?;
             let Some(objects) = recall(registry, target, revision).await? else {
                 let mut status = Status::expired(CONTINUE_EXPIRED);
                 status.continue_token = Some(revision::encode_token(None, &from));
@@ -216,11 +216,15 @@ async fn recall(
 
 /// Waits until a revision is visible (RV-29).
 pub(crate) async fn reach(
-    cache: &Cache,
+    registry: &Registry,
     collection: &Collection,
     revision: Revision,
 ) -> Result<(), Status> {
-    let began = Instant::now();
+    let (cache, began) = (&registry.cache, Instant::now());
+    // A shared store does not report revisions without changes of its objects, unless it is asked.
+    if registry.is_shared() && cache.visible() < revision {
+        let _ = registry.store.fresh().await; // after a failure the wait ends with a timeout
+    }
     let reached = cache.wait_for(revision, FRESH_TIMEOUT).await;
     collection.reads.waits.took(began.elapsed());
     if reached {

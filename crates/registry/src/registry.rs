@@ -279,7 +279,7 @@ impl Registry {
         match revision::parse(resource_version)? {
             None => self.catch_up().await?,
             Some(revision) => {
-                list::reach(&self.cache, target.resource.collection()?, revision).await?;
+                list::reach(self, target.resource.collection()?, revision).await?;
             }
         }
         let object = self.peek(&target.resource, &target.namespace, &target.name);

@@ -57,7 +57,9 @@ impl Watch {
         };
         match (options.send_initial_events, since) {
             (Some(true), since) => {
-                match reach(cache, target.resource.collection()?, since.unwrap_or_default()).await {
+                match reach(registry, target.resource.collection()?, since.unwrap_or_default())
+                    .await
+                {
                     Ok(()) => watch.begin_with_state(&target.namespace).await?,
                     // Upstream's watch cache has sent the response headers by then.
                     Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],

@@ -37,7 +37,7 @@ impl Registry {
         for _ in 0..ATTEMPTS_MAX {
             let unwritten = match self.try_amend(target, dry_run, context, &mut change).await {
                 Ok(Attempt::Committed(new)) => return Ok(new),
-                Ok(Attempt::Conflict | Attempt::CompanionConflict) => {
+                Ok(Attempt::Conflict) => {
                     queued = self.queue_retry(target, queued).await?;
                     continue;
                 }

@@ -261,6 +261,20 @@ async fn an_object_in_an_old_form_is_rewritten() {
     assert_eq!(written, made, "and nothing is changed");
 }
 
+/// A store need not report a revision without changes of objects before it is asked for it.
+#[tokio::test]
+async fn a_read_at_a_revision_of_another_server_asks_the_store() {
+    let (one, other, _) = pair().await;
+    let made = one.create("configmaps", &a("1")).await.expect("created");
+    let version = object::resource_version(&made);
+    let target = other.target("configmaps", "a", "");
+    assert!(other.registry.get(&target, version).await.is_ok());
+    let made = one.merge("configmaps", "a", "", K1).await.expect("changed");
+    let resource_version = object::resource_version(&made).into();
+    let list = other.list(ListOptions { resource_version, ..ListOptions::default() }).await;
+    assert_eq!(list.expect("a list").objects.len(), 1);
+}
+
 /// After a lost acknowledgement nothing is written twice, and the client gets an error instead of a
 /// conflict.
 #[tokio::test]
