@@ -16,17 +16,18 @@ mod params;
 mod validating;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pintle_meta::Status;
 use pintle_registry::admission::Attributes;
 use pintle_registry::{Object, Registry, Resource, Unreadable};
+use pintle_value::{Str, Value};
 
 use crate::known::Known;
+use crate::matching::Matching;
 use crate::measures::Measures;
 
 use binding::Binding;
-use head::Head;
 pub use mutating::Mutating;
 pub use validating::{ExpressionWarning, Validating, type_warnings};
 
@@ -50,30 +51,51 @@ const EXEMPT: [(&str, &str); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
+/// The type of a policy with its compiled expressions.
+trait Compiled: Send + Sync + 'static {
+    /// Compiles a policy.
+    fn read(policy: &Value) -> Self;
+}
+
+/// A stored policy. Its expressions are compiled when it is first evaluated: this may take long, and
+/// an evaluation has a separate thread, while the index of policies is locked for all writes.
+struct Stored<P> {
+    name: Str,
+    matching: Matching,
+    compiled: LazyLock<P, Box<dyn FnOnce() -> P + Send>>,
+}
+
+impl<P: Compiled> Stored<P> {
+    fn of(policy: &Object) -> Result<Self, Unreadable> {
+        let tree = policy.tree()?;
+        let constraints = tree.at(&["spec", "matchConstraints"]).unwrap_or(&Value::Null);
+        Ok(Self {
+            name: policy.name().into(),
+            matching: Matching::of_policy(constraints),
+            compiled: LazyLock::new(Box::new(move || P::read(&tree))),
+        })
+    }
+}
+
 /// Validating or mutating policies with their bindings.
 struct Policies<P> {
-    policies: Known<P>,
+    policies: Known<Stored<P>>,
     bindings: Known<Binding>,
     measures: Arc<Measures>,
 }
 
 /// A policy that matches a write, with the matching bindings.
 struct MatchedPolicy<P> {
-    policy: Arc<P>,
+    policy: Arc<Stored<P>>,
     bindings: Vec<Arc<Binding>>,
     /// The version of the resource that the policy matches.
     version: Arc<Resource>,
 }
 
-impl<P: AsRef<Head>> Policies<P> {
-    const fn new(
-        policies: &'static str,
-        bindings: &'static str,
-        read: fn(&Object) -> Result<P, Unreadable>,
-        measures: Arc<Measures>,
-    ) -> Self {
+impl<P: Compiled> Policies<P> {
+    fn new(policies: &'static str, bindings: &'static str, measures: Arc<Measures>) -> Self {
         Self {
-            policies: Known::new(GROUP, policies, read),
+            policies: Known::new(GROUP, policies, Stored::of),
             bindings: Known::new(GROUP, bindings, Binding::of),
             measures,
         }
@@ -101,9 +123,8 @@ impl<P: AsRef<Head>> Policies<P> {
         }
         let mut matched = Vec::new();
         for policy in policies {
-            let head = (*policy).as_ref();
-            let Some(its) = by_policy.get(&*head.name) else { continue };
-            let Some(version) = head.matching.version(write, registry, &versions)? else {
+            let Some(its) = by_policy.get(&*policy.name) else { continue };
+            let Some(version) = policy.matching.version(write, registry, &versions)? else {
                 continue;
             };
             let mut bindings = Vec::new();

@@ -5,13 +5,11 @@ use pintle_value::{Path, Str, Value};
 
 use crate::conditions::Conditions;
 use crate::expressions::{ANYTHING, Compiler, Expression, Variables};
-use crate::matching::Matching;
 
-/// The matching rules and the CEL environment of a policy.
+/// The parameter kind and the CEL environment of a policy.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) name: Str,
-    pub(super) matching: Matching,
     /// True if failures are ignored.
     pub(super) ignores_failures: bool,
     /// The kind of its parameters; an invalid `apiVersion` reads as an empty group and version.
@@ -50,7 +48,6 @@ impl Head {
         let rest = rest(spec, &compiler);
         let head = Self {
             name: object::name(policy).into(),
-            matching: Matching::of_policy(spec.get("matchConstraints").unwrap_or(&Value::Null)),
             ignores_failures: text(spec, "failurePolicy") == "Ignore",
             params,
             conditions,

@@ -79,7 +79,7 @@ impl Mutating {
     /// The plugin; `permissions` authorizes users for the `authorizer` of expressions.
     pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "mutatingadmissionpolicybindings";
-        let policies = Policies::new("mutatingadmissionpolicies", bindings, Policy::of, measures);
+        let policies = Policies::new("mutatingadmissionpolicies", bindings, measures);
         Self { policies, permissions }
     }
 }
@@ -176,6 +176,7 @@ async fn invocations<'c>(
 ) -> Vec<Invocation<'c>> {
     let mut invocations = Vec::new();
     for MatchedPolicy { policy, bindings, version } in matched {
+        let policy = &*policy.compiled;
         let kind = match params::resource(&policy.head, registry) {
             Ok(kind) => kind,
             Err(why) => {
@@ -234,7 +235,7 @@ impl Invocation<'_> {
         if !memory.is_due(&key) {
             return Ok(Outcome::NotApplied);
         }
-        let mut outcome = Outcome::NotApplied;
+        let (mut outcome, mut pace) = (Outcome::NotApplied, Pace::begin());
         for mutation in &self.policy.mutations {
             if input.object.is_null() {
                 break;
@@ -258,6 +259,7 @@ impl Invocation<'_> {
                 Err(Problem::Policy(why)) => fail(&why),
                 Err(Problem::Request(status)) => return Err(status),
             }
+            pace.step().await;
         }
         if outcome == Outcome::Changed {
             memory.wake();

@@ -1,10 +1,10 @@
 //! A parsed MutatingAdmissionPolicy with its compiled expressions.
 
 use pintle_meta::field;
-use pintle_registry::{Object, Unreadable};
 use pintle_value::{Path, Value};
 
 use crate::expressions::{Expected, Expression};
+use crate::policies::Compiled;
 use crate::policies::head::{Head, items, problem, text};
 
 /// A MutatingAdmissionPolicy.
@@ -26,17 +26,13 @@ pub(super) enum Mutation {
     Patch(Expression),
 }
 
-impl AsRef<Head> for Policy {
-    fn as_ref(&self) -> &Head {
-        &self.head
+impl Compiled for Policy {
+    fn read(policy: &Value) -> Self {
+        Self::read(policy)
     }
 }
 
 impl Policy {
-    pub(super) fn of(policy: &Object) -> Result<Self, Unreadable> {
-        Ok(Self::read(&policy.tree()?))
-    }
-
     pub(crate) fn read(policy: &Value) -> Self {
         let (head, (mutations, wants_reinvocation)) = Head::read(policy, true, |spec, compiler| {
             let expression = |mutation: &Value, member: &str, expected| {

@@ -1,10 +1,10 @@
 //! A parsed ValidatingAdmissionPolicy with its compiled expressions.
 
 use pintle_meta::{Reason, field};
-use pintle_registry::{Object, Unreadable};
 use pintle_value::{Str, Value};
 
 use crate::expressions::{Compiler, Expected, Expression};
+use crate::policies::Compiled;
 use crate::policies::head::{Head, at, items, problem, text};
 
 /// The reasons that a validation can set instead of `Invalid`.
@@ -36,17 +36,13 @@ pub(super) struct Validation {
     pub(super) reason: Reason,
 }
 
-impl AsRef<Head> for Policy {
-    fn as_ref(&self) -> &Head {
-        &self.head
+impl Compiled for Policy {
+    fn read(policy: &Value) -> Self {
+        Self::read(policy)
     }
 }
 
 impl Policy {
-    pub(super) fn of(policy: &Object) -> Result<Self, Unreadable> {
-        Ok(Self::read(&policy.tree()?))
-    }
-
     pub(crate) fn read(policy: &Value) -> Self {
         let (head, (validations, annotations)) = Head::read(policy, false, |spec, compiler| {
             let annotation = |annotation: &Value| Annotation {
