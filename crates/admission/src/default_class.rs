@@ -3,12 +3,12 @@
 
 use std::cmp::Reverse;
 
-use pintle_meta::{Status, object};
+use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
-use pintle_value::{Map, Value};
+use pintle_value::{Str, Value};
 
-use crate::{all, creates};
+use crate::creates;
 
 /// A plugin that sets the class of new objects of a resource to the default class.
 pub(crate) struct DefaultClass {
@@ -66,24 +66,32 @@ impl Admission for DefaultClass {
             return Ok(());
         }
         if let Some(class) = self.default(registry)? {
-            object.object_entry("spec").insert(self.member, object::name(&class));
+            object.object_entry("spec").insert(self.member, class);
         }
         Ok(())
     }
 }
 
 impl DefaultClass {
-    /// Returns the class that is marked as default: of several the newest, then the first by name.
-    fn default(&self, registry: &Registry) -> Result<Option<Value>, Status> {
-        let marked = all(registry, self.classes.0, self.classes.1)?.into_iter().filter(|class| {
-            let is = |annotations: &Map, mark: &str| {
-                annotations.get(mark).and_then(Value::as_str) == Some("true")
-            };
-            object::annotations(class).is_some_and(|a| self.marks.iter().any(|mark| is(a, mark)))
-        });
-        Ok(marked.min_by_key(|class| {
-            let created = object::text(class, "creationTimestamp").to_owned();
-            (Reverse(created), object::name(class).to_owned())
-        }))
+    /// Returns the name of the class that is marked as default: of several the newest, then the
+    /// first by name. Only the members that decide are decoded.
+    fn default(&self, registry: &Registry) -> Result<Option<Str>, Status> {
+        let annotations = self.marks.iter().map(|mark| ["metadata", "annotations", *mark]);
+        let annotations: Vec<_> = annotations.collect();
+        let mut paths: Vec<&[&str]> = vec![&["metadata", "creationTimestamp"]];
+        paths.extend(annotations.iter().map(<[_; 3]>::as_slice));
+        let (group, plural) = self.classes;
+        let classes = registry.resource(&GroupVersionResource::new(group, "v1", plural));
+        let mut found: Option<(Reverse<String>, Str)> = None;
+        for class in classes.iter().flat_map(|classes| registry.objects(classes)) {
+            let members = class.excerpt(&paths)?;
+            let marked = annotations.iter().any(|path| members.str_at(path) == Some("true"));
+            if marked {
+                let created = Reverse(object::text(&members, "creationTimestamp").to_owned());
+                let one = (created, Str::from(class.name()));
+                found = Some(found.map_or(one.clone(), |other| other.min(one)));
+            }
+        }
+        Ok(found.map(|(_, name)| name))
     }
 }

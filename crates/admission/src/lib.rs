@@ -12,6 +12,8 @@
 //! committed.
 
 mod annotations;
+#[cfg(test)]
+mod cluster;
 mod conditions;
 mod configuration;
 mod declared_features;
@@ -92,14 +94,6 @@ fn find(
     let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
     let found = resource.and_then(|resource| registry.peek(&resource, namespace, name));
     Ok(found.map(|found| found.tree()).transpose()?)
-}
-
-/// Returns all objects of version v1 of a cluster-scoped resource, for resources that have few.
-fn all(registry: &Registry, group: &str, resource: &str) -> Result<Vec<Value>, Status> {
-    let resource = registry.resource(&GroupVersionResource::new(group, "v1", resource));
-    let objects = resource.map(|resource| registry.objects(&resource).collect::<Vec<_>>());
-    let trees = objects.unwrap_or_default().into_iter().map(|object| object.tree());
-    Ok(trees.collect::<Result<_, _>>()?)
 }
 
 /// Returns the 403 of a plugin. `object` is the object as the plugins before have changed it.

@@ -10,6 +10,8 @@
 
 mod audit;
 mod calling;
+#[cfg(test)]
+mod calls;
 mod configuration;
 mod matched;
 mod review;

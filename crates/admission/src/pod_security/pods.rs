@@ -27,7 +27,7 @@ const CHECK_MAX: Duration = Duration::from_secs(1);
 const CHECKED: &[&[&str]] = &[&["metadata", "name"], &["metadata", "annotations"], &["spec"]];
 
 /// Pods by the reasons for which the policy would refuse them.
-type Refused = BTreeMap<String, Vec<String>>;
+pub(super) type Refused = BTreeMap<String, Vec<String>>;
 
 /// Warnings about a namespace's pods that a policy would refuse, grouped.
 pub(super) async fn warnings(
@@ -64,7 +64,7 @@ pub(super) async fn warnings(
 /// Checks pods: first those without a controller and one pod of each controller, and then the
 /// others. Stops at [`PODS_MAX`], and at the first pod after the deadline. Returns also the number
 /// of checked pods.
-async fn check(
+pub(super) async fn check(
     pods: Vec<Arc<Object>>,
     policy: Policy,
     check_max: Duration,

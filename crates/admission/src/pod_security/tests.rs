@@ -1,10 +1,13 @@
+use std::time::Duration;
+
 use pintle_meta::field;
 use pintle_value::{Value, json};
 
 use super::checks::violations;
-use super::is_significant;
-use super::pods::group_warning;
+use super::pods::{check, group_warning};
 use super::policy::{Level, Policies, Policy, Version};
+use super::{Configuration, PodSecurity, is_significant};
+use crate::cluster::Cluster;
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
@@ -158,5 +161,65 @@ fn warnings_group_pods_with_equal_violations() {
     ] {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(group_warning("privileged", names), expected);
+    }
+}
+
+/// A namespace `n` with four pods, of which two are replicas, and three are refused by `baseline`.
+async fn namespace_with_pods() -> Cluster {
+    let configuration = Configuration::default();
+    let plugin = PodSecurity { configuration, measures: Default::default() };
+    let cluster = Cluster::with(vec![Box::new(plugin)]).await;
+    let created = cluster.create("namespaces", r#"{"metadata":{"name":"n"}}"#).await;
+    assert_eq!(created, Ok(Vec::new()));
+    let owner = r#""ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u",
+        "controller":true}],"#;
+    for (name, owner, privileged) in
+        [("a", owner, true), ("b", owner, true), ("c", "", true), ("d", "", false)]
+    {
+        let pod = format!(
+            r#"{{"metadata":{{{owner}"name":"{name}","namespace":"n"}},"spec":{{"containers":[
+            {{"name":"c","image":"i","securityContext":{{"privileged":{privileged}}}}}]}}}}"#
+        );
+        assert_eq!(cluster.create("pods", &pod).await, Ok(Vec::new()));
+    }
+    cluster
+}
+
+#[tokio::test]
+async fn a_stricter_policy_of_a_namespace_warns_about_its_pods() {
+    let cluster = namespace_with_pods().await;
+    let relabelled = |level: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"n","labels":{{"pod-security.kubernetes.io/enforce":"{level}"}}}}}}"#
+        )
+    };
+    for (level, expected) in [
+        ("privileged", &[][..]),
+        (
+            "baseline",
+            &[
+                "existing pods in namespace \"n\" violate the new PodSecurity enforce level \
+                 \"baseline:latest\"",
+                "a (and 2 other pods): privileged",
+            ],
+        ),
+        ("privileged", &[]),
+    ] {
+        let warnings = cluster.update("namespaces", &relabelled(level)).await;
+        assert_eq!(warnings.expect(level), expected, "{level}");
+    }
+    let refused = cluster.update("namespaces", &relabelled("x")).await.expect_err("x is no level");
+    assert!(refused.message.contains("must be one of"), "{}", refused.message);
+}
+
+/// Many pods are not checked for longer than the deadline, of which upstream looks at the clock
+/// after each pod.
+#[tokio::test]
+async fn the_check_of_pods_has_a_deadline() {
+    let pods = namespace_with_pods().await.objects("pods", "n");
+    let policy = Policy { level: Level::Baseline, version: Version::Latest };
+    for (check_max, expected) in [(Duration::ZERO, 1), (Duration::from_secs(60), 4)] {
+        let (_, checked) = check(pods.clone(), policy, check_max).await.expect("pods are readable");
+        assert_eq!(checked, expected);
     }
 }

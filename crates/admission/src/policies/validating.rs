@@ -5,6 +5,8 @@
 mod evaluation;
 mod policy;
 #[cfg(test)]
+mod stored;
+#[cfg(test)]
 mod tests;
 mod typing;
 
@@ -57,7 +59,7 @@ impl Validating {
     /// The plugin; its policies authorize users with `permissions`.
     pub fn new(permissions: Arc<dyn Permissions>, measures: Arc<Measures>) -> Self {
         let bindings = "validatingadmissionpolicybindings";
-        let policies = Policies::new("validatingadmissionpolicies", bindings, Policy::of, measures);
+        let policies = Policies::new("validatingadmissionpolicies", bindings, measures);
         Self { policies, permissions }
     }
 }
@@ -97,7 +99,7 @@ impl Validating {
         let mut inputs: Vec<PolicyInput> = Vec::new();
         for one in matched {
             let MatchedPolicy { policy, version, .. } = one;
-            let head = &policy.head;
+            let head = &policy.compiled.head;
             let kind = match params::resource(head, registry) {
                 Ok(kind) => kind,
                 Err(_) if head.ignores_failures => continue,
@@ -137,7 +139,8 @@ impl Validating {
         (write, registry): (&Attributes<'_>, &Registry),
         outcome: &mut Outcome,
     ) {
-        let (head, measures) = (&policy.head, &*self.policies.measures);
+        let (policy, measures) = (&*policy.compiled, &*self.policies.measures);
+        let head = &policy.head;
         let mut audit_values = Values::default();
         let mut pace = Pace::begin();
         for binding in bindings {

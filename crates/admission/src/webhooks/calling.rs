@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use pintle_cel::Authorizer;
 use pintle_meta::Status;
-use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
 use pintle_registry::webhook::{CallError, Caller};
+use pintle_registry::{Resource, work};
 use pintle_trace::{Kind, Open, SpanContext};
 use pintle_value::Value;
 
@@ -136,6 +136,7 @@ impl Webhooks {
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
+        work::ahead_of_expressions().await;
         let write = review.write;
         let authorizations = self.permissions.of(write.user);
         let authorizer: Arc<dyn Authorizer> = authorizations.clone();

@@ -15,8 +15,11 @@ const GROUP: &str = "admissionregistration.k8s.io";
 pub(super) struct Configurations {
     resource: &'static str,
     /// Follows the configurations; `None` until they have been read.
-    known: Mutex<Option<(Feed, Arc<[Arc<Webhook>]>)>>,
+    known: Mutex<Option<(Feed, All)>>,
 }
+
+/// All webhooks of a kind, in the order in which they are called.
+type All = Arc<[Arc<Webhook>]>;
 
 /// A webhook that matches a write, with the version of the resource that it matches.
 pub(super) struct MatchedWebhook {
@@ -59,7 +62,7 @@ impl Configurations {
         Ok(matched)
     }
 
-    fn configured(&self, registry: &Registry) -> Result<Arc<[Arc<Webhook>]>, Status> {
+    fn configured(&self, registry: &Registry) -> Result<All, Status> {
         let mut known = self.known.lock();
         if let Some((feed, webhooks)) = &*known
             && feed.is_current()
@@ -79,7 +82,7 @@ impl Configurations {
             let all = Webhook::all(&object.tree().map_err(unreadable)?);
             webhooks.extend(all.into_iter().map(Arc::new));
         }
-        let webhooks: Arc<[Arc<Webhook>]> = webhooks.into();
+        let webhooks: All = webhooks.into();
         *known = Some((feed, webhooks.clone()));
         Ok(webhooks)
     }
