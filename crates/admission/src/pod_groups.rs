@@ -86,10 +86,12 @@ fn gang(registry: &Registry, namespace: &str, job: &Value) -> Result<Option<Stri
         return Ok(group.filter(is_gang).map(|_| name.to_owned()));
     }
     let Some(groups) = registry.resource(&resource("podgroups")) else { return Ok(None) };
-    for group in registry.objects_in(&groups, namespace) {
-        let group = group.tree()?;
+    const DECIDING: &[&[&str]] =
+        &[&["metadata", "ownerReferences"], &["spec", "schedulingPolicy", "gang"]];
+    for stored in registry.objects_in(&groups, namespace) {
+        let group = stored.excerpt(DECIDING)?;
         if is_gang(&group) && is_controlled_by(&group, object::uid(job)) {
-            return Ok(Some(object::name(&group).to_owned()));
+            return Ok(Some(stored.name().to_owned()));
         }
     }
     Ok(None)

@@ -16,7 +16,7 @@ use pintle_value::{Str, Value};
 
 use crate::pods::items;
 use crate::references::{CONTAINERS, has_secrets};
-use crate::{creates, find, forbidden};
+use crate::{creates, forbidden};
 
 /// The service account of pods that name none.
 const DEFAULT: &str = "default";
@@ -149,17 +149,27 @@ fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(),
     limited.map_err(|why| forbidden(write, pod, &why))
 }
 
-/// Returns the service account of a pod. A missing account is a refusal.
+/// Returns what the plugin reads of the service account of a pod. A missing account is a refusal.
 fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<Value, Status> {
+    const READ: &[&[&str]] = &[
+        &["metadata", "name"],
+        &["metadata", "annotations"],
+        &["automountServiceAccountToken"],
+        &["imagePullSecrets"],
+        &["secrets"],
+    ];
     let name = account_name(pod);
-    find(registry, ("", "serviceaccounts"), write.namespace, name)?.ok_or_else(|| {
+    let accounts = registry.resource(&GroupVersionResource::new("", "v1", "serviceaccounts"));
+    let account = accounts.and_then(|all| registry.peek(&all, write.namespace, name));
+    let missing = || {
         let quoted = pintle_meta::quote::quote(name);
         let why = format!(
             "error looking up service account {}/{name}: serviceaccount {quoted} not found",
             write.namespace
         );
         forbidden(write, pod, &why)
-    })
+    };
+    Ok(account.ok_or_else(missing)?.excerpt(READ)?)
 }
 
 /// Returns when the service account exists, or when the watch ends.
