@@ -284,7 +284,8 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
     let mut problems = field::Errors::new();
     for (index, webhook) in Webhook::all(configuration).iter().enumerate() {
         let path = Path::new("webhooks").index(index).field("matchConditions");
-        for (index, condition) in webhook.conditions.expressions().enumerate() {
+        let conditions = webhook.conditions.iter().flat_map(|all| all.expressions());
+        for (index, condition) in conditions.enumerate() {
             let path = path.index(index).field("expression");
             let text = Value::from(condition.text.as_str());
             let error = condition.problem().map(|why| field::Error::invalid(&path, &text, why));

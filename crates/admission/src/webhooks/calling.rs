@@ -133,9 +133,7 @@ impl Webhooks {
         review: &Review<'_>,
         step: Step,
     ) -> Result<bool, Status> {
-        if webhook.conditions.is_empty() {
-            return Ok(true);
-        }
+        let Some(conditions) = &webhook.conditions else { return Ok(true) };
         work::ahead_of_expressions().await;
         let write = review.write;
         let authorizations = self.permissions.of(write.user);
@@ -150,8 +148,7 @@ impl Webhooks {
             resource: &resource_of(write),
         };
         let began = Instant::now();
-        let evaluate =
-            || webhook.conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
+        let evaluate = || conditions.all_true(&Evaluation::new(inputs, &Variables::default()));
         let matched = evaluate_with_rulings(&*authorizations, evaluate).await;
         let owner = ConditionOwner::Webhook(&webhook.name, step);
         self.measures.conditions_evaluated(

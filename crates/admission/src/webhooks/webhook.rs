@@ -1,6 +1,6 @@
 //! A webhook, read from its configuration.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use pintle_meta::{Status, object};
@@ -12,7 +12,7 @@ use crate::expressions::Compiler;
 use crate::matching::{Matching, texts};
 
 /// A webhook of a configuration.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Webhook {
     pub(super) name: Str,
     /// The name of its configuration.
@@ -31,8 +31,12 @@ pub(super) struct Webhook {
     /// The version of AdmissionReview, `v1` or `v1beta1`; `None` if the webhook accepts neither.
     pub(super) version: Option<&'static str>,
     pub(super) matching: Matching,
-    pub(super) conditions: Arc<Conditions>,
+    /// The match conditions, if there are any. They are compiled when they are first evaluated: this
+    /// may take long, and all webhooks are locked while they are read.
+    pub(super) conditions: Option<LazyConditions>,
 }
+
+type LazyConditions = LazyLock<Conditions, Box<dyn FnOnce() -> Conditions + Send>>;
 
 impl Webhook {
     /// The webhooks of a configuration, in order.
@@ -50,10 +54,12 @@ impl Webhook {
         let known = |version: &Str| ["v1", "v1beta1"].into_iter().find(|known| *version == **known);
         let seconds = u64::try_from(seconds).unwrap_or(10);
         let endpoint = Endpoint::of(webhook.get("clientConfig").unwrap_or(&Value::Null));
-        let conditions = match webhook.get("matchConditions") {
-            Some(_) => Conditions::of(webhook, &Compiler::of_webhook()),
-            None => Conditions::default(),
-        };
+        let conditions = webhook.get("matchConditions").and_then(Value::as_array);
+        let conditions = conditions.filter(|all| !all.is_empty()).map(|conditions| {
+            let owner = Value::from([("matchConditions", conditions.to_vec())]);
+            let compile = move || Conditions::of(&owner, &Compiler::of_webhook());
+            LazyConditions::new(Box::new(compile))
+        });
         Self {
             name: text("name").into(),
             configuration,
@@ -65,7 +71,7 @@ impl Webhook {
             wants_reinvocation: text("reinvocationPolicy") == "IfNeeded",
             version: versions.iter().find_map(known),
             matching: Matching::of_webhook(webhook),
-            conditions: Arc::new(conditions),
+            conditions,
         }
     }
 
