@@ -47,6 +47,10 @@ struct Denial {
 /// bindings and parameters; a response has room for fewer texts of this length.
 const WARNINGS_MAX: usize = 256;
 
+/// The longest warning; longer ones are cut, because each has the text of an expression. A response
+/// shows fewer characters of a warning that is this long.
+const WARNING_BYTES_MAX: usize = 16 * 1024;
+
 /// What the policies that were evaluated mean for the write.
 #[derive(Default)]
 struct Outcome {
@@ -194,8 +198,10 @@ impl Outcome {
         self.denial.get_or_insert(Denial { message, reason });
     }
 
-    fn warn(&mut self, text: String) {
+    fn warn(&mut self, mut text: String) {
         if self.warnings.len() < WARNINGS_MAX {
+            text.truncate(text.floor_char_boundary(WARNING_BYTES_MAX));
+            text.shrink_to_fit();
             self.warnings.push(text);
         }
     }

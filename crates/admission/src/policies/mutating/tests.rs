@@ -4,6 +4,7 @@ use pintle_cel::{Budget, ResourceCheck};
 use pintle_schema::{builtin, builtin_kind, conform};
 use pintle_value::{Value, json};
 
+use super::Failures;
 use super::patch::{Problem, apply, patch};
 use super::policy::Policy;
 use crate::expressions::{ANYTHING, Compiler, Evaluation, Expected, Inputs, Variables};
@@ -253,4 +254,15 @@ fn expressions_must_have_the_type_of_their_mutation() {
         assert_eq!(text.is_empty(), expected.is_empty(), "{mutation}: {text}");
         assert!(text.contains(expected), "{mutation}: {text}");
     }
+}
+
+/// A policy fails for each of its parameters, with the text of an expression.
+#[test]
+fn the_messages_of_failures_are_bounded() {
+    let policy = Policy::read(&tree(r#"{"metadata":{"name":"p"},"spec":{}}"#));
+    let (mut failures, why) = (Failures::default(), "x".repeat(100_000));
+    for _ in 0..100_000 {
+        failures.add(&policy.head, None, &why, None);
+    }
+    assert_eq!((failures.messages.len(), failures.messages[3].as_str()), (4, "and more errors"));
 }

@@ -3,6 +3,7 @@ use pintle_meta::Reason;
 use pintle_registry::admission::Operation;
 use pintle_value::{Value, json};
 
+use super::Outcome;
 use super::evaluation::{self, Effect};
 use super::policy::Policy;
 use crate::expressions::Inputs;
@@ -402,4 +403,21 @@ fn exhausting_the_budget_ends_the_evaluation() {
     let failures = failures(&validations(&all.join(",")));
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert!(failures[0].0.starts_with("validation failed due to running out of cost budget"));
+}
+
+/// A policy fails for each of its validations, parameters and bindings, with long texts.
+#[test]
+fn failures_and_warnings_are_bounded() {
+    let failing = r#"{"expression":"false"},"#.repeat(5_000);
+    let failures = failures(&validations(&format!(r#"{failing}{{"expression":"true"}}"#)));
+    assert_eq!(failures.len(), 1000);
+    let mut outcome = Outcome::default();
+    for _ in 0..1000 {
+        outcome.warn("ä".repeat(500_000));
+        outcome.deny("first".to_owned(), Reason::Invalid);
+        outcome.deny("second".repeat(100_000), Reason::Invalid);
+    }
+    let sizes: usize = outcome.warnings.iter().map(String::capacity).sum();
+    assert!(sizes <= 256 * 16 * 1024, "{sizes}");
+    assert_eq!(outcome.denial.map(|denial| denial.message).as_deref(), Some("first"));
 }
