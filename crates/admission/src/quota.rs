@@ -8,6 +8,7 @@
 //! the limits to the status. Until then each write touches the quota, so that the controller's
 //! count conflicts and is repeated.
 
+mod grace;
 mod limited;
 mod posting;
 mod scopes;
@@ -29,6 +30,7 @@ use pintle_value::{Map, Str, Value};
 use crate::known::Known;
 use crate::pods::{Amounts, amounts};
 use crate::{forbidden, written_name};
+use grace::ChargedUntil;
 pub use limited::LimitedResource;
 use posting::Posting;
 use scopes::{Requirement, Scoped};
@@ -154,7 +156,8 @@ impl Admission for ResourceQuota {
 impl<'a> Charge<'a> {
     fn of(write: &Attributes<'a>) -> Self {
         let resource = write.resource.group_resource();
-        let held = |object: Option<&'a Value>| object.map(|object| Held::of(&resource, object));
+        let until = ChargedUntil::for_write(write.now);
+        let held = |object: Option<&'a Value>| object.map(|one| Held::of(&resource, one, until));
         let (new, old) = (held(write.object), held(write.old()));
         let is_limited = write.subresource != "status"
             && (write.operation == Operation::Create
@@ -165,8 +168,8 @@ impl<'a> Charge<'a> {
 }
 
 impl<'a> Held<'a> {
-    fn of(resource: &GroupResource, object: &'a Value) -> Self {
-        let (usage, scoped) = (usage::of(resource, object), Scoped::new(resource, object));
+    fn of(resource: &GroupResource, object: &'a Value, until: ChargedUntil) -> Self {
+        let (usage, scoped) = (usage::of(resource, object, until), Scoped::new(resource, object));
         Self { object, usage, scoped, lacking: OnceCell::new() }
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pintle_admission::NamespaceLifecycle;
+use pintle_admission::quota::ResourceQuota;
 use pintle_kinds::{RuntimeConfig, definitions};
 use pintle_meta::{GroupVersion, Status, object};
 use pintle_registry::admission::{Admission, Attributes, Chain, Hook, Hooks, Waited};
@@ -105,6 +106,14 @@ impl Cluster {
         let config = RuntimeConfig::parse(["storagemigration.k8s.io/v1beta1=true"]);
         let config = config.expect("a known version").with([feature].into_iter().collect());
         Self::start_with(Arc::new(NamespaceLifecycle), definitions(&config)).await
+    }
+
+    /// Starts a cluster that enforces quotas.
+    pub(crate) async fn limited() -> Arc<Self> {
+        let chain: Vec<Box<dyn Admission>> =
+            vec![Box::new(NamespaceLifecycle), Box::new(ResourceQuota::new(Vec::new()))];
+        let definitions = definitions(&RuntimeConfig::default());
+        Arc::new(Self::start_with(Arc::new(Chain::new(chain)), definitions).await)
     }
 
     /// Starts a cluster with a gate for new objects.

@@ -52,6 +52,7 @@ use evaluator::{Evaluator, Operation};
 use extensions::{Extensions, OwnerResource, OwnerStates};
 use graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use kinds::Kinds;
+pub(crate) use owners::may_be_terminating;
 use perform::{ServedBy, perform};
 pub use progress::Progress;
 

@@ -54,3 +54,4 @@ pub use strategy::{
     SelectableField, Strategy, text_at, unknown_field,
 };
 pub use undecryptable::Retry;
+pub use write::{HOLD_MAX, PostingHold};

@@ -31,7 +31,7 @@ pub fn in_scope(resource: &GroupResource, quota: &Value, object: &Value) -> bool
 }
 
 /// Returns the scopes of a quota.
-pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
+pub(super) fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
     let plain = items(quota, &["spec", "scopes"]).iter().filter_map(Value::as_str);
     let plain = plain.map(|scope| Requirement { scope, operator: "Exists", values: &[] });
     let chosen = items(quota, &["spec", "scopeSelector", "matchExpressions"]);
@@ -39,16 +39,16 @@ pub fn requirements(quota: &Value) -> impl Iterator<Item = Requirement<'_>> {
 }
 
 /// A scope with its operator and values (upstream: `ScopedResourceSelectorRequirement`).
-pub struct Requirement<'a> {
+pub(super) struct Requirement<'a> {
     /// The scope's name.
-    pub scope: &'a str,
+    pub(super) scope: &'a str,
     operator: &'a str,
     values: &'a [Value],
 }
 
 impl<'a> Requirement<'a> {
     /// Reads a scope of a selector.
-    pub fn of(requirement: &'a Value) -> Self {
+    pub(super) fn of(requirement: &'a Value) -> Self {
         let text = |member: &str| requirement.str_at(&[member]).unwrap_or_default();
         let (scope, operator) = (text("scopeName"), text("operator"));
         Self { scope, operator, values: items(requirement, &["values"]) }

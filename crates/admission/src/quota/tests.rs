@@ -2,10 +2,14 @@ use std::sync::Arc;
 
 use pintle_meta::GroupResource;
 use pintle_registry::allocation::Posted;
+use pintle_registry::request::Now;
 use pintle_value::{Value, json};
 
+use super::grace::ChargedUntil;
 use super::{Charge, Held, Quota, ResourceQuota, is_status_current, usage};
 use crate::pods::{Amounts, amounts};
+
+const NOW: Now = Now { unix_micros: 1_700_000_000_000_000 };
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).expect(text)
@@ -81,7 +85,11 @@ fn usage_of_objects() {
              c.deviceclass.resource.k8s.io/devices=0,count/resourceclaims.resource.k8s.io=1",
         ),
     ] {
-        assert_eq!(joined(&usage::of(&resource, &tree(object))), expected, "{resource} {object}");
+        let of = |object| joined(&usage::of(&resource, &object, ChargedUntil::for_write(NOW)));
+        assert_eq!(of(tree(object)), expected, "{resource} {object}");
+        let members = usage::members(&resource);
+        let excerpt = json::excerpt(object.as_bytes(), members).expect(object);
+        assert_eq!(of(excerpt), expected, "{resource} {members:?} of {object}");
     }
 }
 
@@ -283,7 +291,7 @@ fn charged(resource: &str, hard: &str, used: &str, old: &str, new: &str) -> Stri
     let quota = Quota::read("q", tree(&quota));
     let object = |text: &str| (!text.is_empty()).then(|| tree(text));
     let (old, new, resource) = (object(old), object(new), core(resource));
-    let held = |object| Held::of(&resource, object);
+    let held = |object| Held::of(&resource, object, ChargedUntil::for_write(NOW));
     let charge = Charge {
         resource: resource.clone(),
         is_limited: true,
@@ -323,7 +331,12 @@ fn containers_must_set_counted_resources() {
     let names: Vec<&String> = names.iter().collect();
     let expected = "cpu for: a,b; limits.memory for: a,b,c";
     let resource = core("pods");
-    assert_eq!(Held::of(&resource, &pod).missing(&resource, &names).as_deref(), Some(expected));
+    assert_eq!(
+        Held::of(&resource, &pod, ChargedUntil::for_write(NOW))
+            .missing(&resource, &names)
+            .as_deref(),
+        Some(expected)
+    );
 }
 
 #[test]
@@ -351,7 +364,7 @@ fn a_posting_is_outdated_when_its_quota_was_replaced_or_its_limits_changed() {
         "status":{"hard":{"pods":"9"},"used":{"pods":"1"}}}"#;
     let pod = Value::object();
     let resource = core("pods");
-    let new = Some(Held::of(&resource, &pod));
+    let new = Some(Held::of(&resource, &pod, ChargedUntil::for_write(NOW)));
     let charge = Charge { resource, is_limited: true, new, old: None };
     let posting = Arc::new(Quota::read("q", tree(text))).posting(&charge).expect("it is charged");
     for (from, to, expected) in [
@@ -396,7 +409,7 @@ fn quotas_do_not_read_a_pod_again() {
         "used":{"cpu":"0"}}}"#;
     let quota = Arc::new(Quota::read("q", tree(quota)));
     let resource = core("pods");
-    let new = Some(Held::of(&resource, &pod));
+    let new = Some(Held::of(&resource, &pod, ChargedUntil::for_write(NOW)));
     let charge = Charge { resource, is_limited: true, new, old: None };
     for _ in 0..3000 {
         assert_eq!(quota.require(&charge), Ok(()));
@@ -416,7 +429,7 @@ fn covered_names_are_a_union() {
         names.join(",")
     );
     let (pod, resource) = (tree(&pod), core("pods"));
-    let new = Some(Held::of(&resource, &pod));
+    let new = Some(Held::of(&resource, &pod, ChargedUntil::for_write(NOW)));
     let charge = Charge { resource, is_limited: true, new, old: None };
     let names = |from| {
         let of = |n| format!(r#""requests.example.com/{n}":"1""#);
@@ -426,7 +439,8 @@ fn covered_names_are_a_union() {
         let text = format!(r#"{{"status":{{"hard":{{{}}}}}}}"#, names(from));
         Arc::new(Quota::read("q", tree(&text)))
     };
-    let mut quotas = vec![Arc::new(Quota::read("q", Value::object())); 1000];
+    let bare = Arc::new(Quota::read("q", Value::object()));
+    let mut quotas = vec![bare; 1000];
     quotas.push(quota(1));
     let plugin = ResourceQuota::new(limited);
     let refused = plugin.require_cover(&charge, &quotas);
@@ -434,4 +448,33 @@ fn covered_names_are_a_union() {
     assert_eq!(refused, Err(expected.to_owned()));
     quotas.push(quota(0));
     assert_eq!(plugin.require_cover(&charge, &quotas), Ok(()));
+}
+
+/// A pod is charged until its grace period is over, and then by writes for some time, and by counts
+/// for a longer time.
+#[test]
+fn pods_are_released_after_their_grace_period() {
+    const DELETED: &str = "2023-11-14T22:13:20Z"; // NOW
+    let pod = |grace: &str| {
+        tree(&format!(r#"{{"metadata":{{"deletionTimestamp":"{DELETED}"{grace}}},"spec":{{}}}}"#))
+    };
+    let (none, ten) = ("", r#","deletionGracePeriodSeconds":10"#);
+    for (grace, seconds, by_write, by_count) in [
+        (none, 1_000_000, true, true),
+        (ten, 0, true, true),
+        (ten, 40, true, true),
+        (ten, 41, false, true),
+        (ten, 160, false, true),
+        (ten, 161, false, false),
+        (r#","deletionGracePeriodSeconds":9223372036854775807"#, 1_000_000, true, true),
+    ] {
+        let now = Now { unix_micros: NOW.unix_micros + seconds * 1_000_000 };
+        for (until, expected) in
+            [(ChargedUntil::for_write(now), by_write), (ChargedUntil::for_count(now), by_count)]
+        {
+            let usage = usage::of(&core("pods"), &pod(grace), until);
+            assert_eq!(usage.contains_key("pods"), expected, "{grace} {seconds} {until:?}");
+            assert!(usage.contains_key("count/pods"), "it is still an object");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use pintle_meta::GroupResource;
 use pintle_meta::quantity::{Format, Quantity};
 use pintle_value::Value;
 
+pub use super::grace::{ChargedUntil, GRACE, end_of_grace};
 pub use super::scopes::in_scope;
 use crate::pods::{Amounts, add, amounts, items, pod_level, raise_to, read, total};
 
@@ -20,6 +21,33 @@ const STORAGE: [&str; 3] =
 /// The core resources whose objects are counted under the resource's name, besides `count/…`, and
 /// of which nothing else is counted.
 const COUNTED: [&str; 4] = ["configmaps", "secrets", "resourcequotas", "replicationcontrollers"];
+
+/// The members of pods on which their usage and scopes depend.
+const POD: &[&[&str]] = &[
+    GRACE[0],
+    GRACE[1],
+    &["spec", "activeDeadlineSeconds"],
+    &["spec", "affinity"],
+    &["spec", "containers"],
+    &["spec", "initContainers"],
+    &["spec", "overhead"],
+    &["spec", "priorityClassName"],
+    &["spec", "resources"],
+    &["status", "phase"],
+];
+
+/// The same of services.
+const SERVICE: &[&[&str]] =
+    &[&["spec", "allocateLoadBalancerNodePorts"], &["spec", "ports"], &["spec", "type"]];
+
+/// The same of claims.
+const CLAIM: &[&[&str]] = &[
+    &["metadata", "annotations"],
+    &["spec", "resources"],
+    &["spec", "storageClassName"],
+    &["spec", "volumeAttributesClassName"],
+    &["status"],
+];
 
 const CLASS: &str = ".storageclass.storage.k8s.io/";
 
@@ -38,7 +66,7 @@ pub fn measures(resource: &GroupResource, name: &str) -> bool {
     if is_device_claim(resource) {
         return name.ends_with(DEVICES);
     }
-    if !resource.group.is_empty() {
+    if !has_own_names(resource) {
         return false;
     }
     match resource.resource.as_str() {
@@ -64,11 +92,29 @@ fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
+/// Returns the members of an object on which its usage and its scopes depend; none if these are the
+/// same for all objects of the resource.
+pub fn members(resource: &GroupResource) -> &'static [&'static [&'static str]] {
+    match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "pods") => POD,
+        ("", "services") => SERVICE,
+        ("", "persistentvolumeclaims") => CLAIM,
+        _ if is_device_claim(resource) => &[&["spec", "devices"]],
+        _ => &[],
+    }
+}
+
 fn is_device_claim(resource: &GroupResource) -> bool {
     resource.group == "resource.k8s.io" && resource.resource == "resourceclaims"
 }
 
-fn count_name(resource: &GroupResource) -> String {
+/// True if quotas count a resource by other names, besides `count/…`.
+pub fn has_own_names(resource: &GroupResource) -> bool {
+    resource.group.is_empty() || is_device_claim(resource)
+}
+
+/// Returns the name by which quotas count the objects of a resource: `count/deployments.apps`.
+pub fn count_name(resource: &GroupResource) -> String {
     match resource.group.as_str() {
         "" => format!("count/{}", resource.resource),
         group => format!("count/{}.{group}", resource.resource),
@@ -80,9 +126,10 @@ fn whole(number: usize) -> Quantity {
 }
 
 /// Returns the usage of an object.
-pub fn of(resource: &GroupResource, object: &Value) -> Amounts {
+pub fn of(resource: &GroupResource, object: &Value, until: ChargedUntil) -> Amounts {
     let mut usage = Amounts::from([(count_name(resource), whole(1))]);
     match (resource.group.as_str(), resource.resource.as_str()) {
+        ("", "pods") if until.releases(object) => {}
         ("", "pods") => of_pod(object, &mut usage),
         ("", "services") => of_service(object, &mut usage),
         ("", "persistentvolumeclaims") => of_claim(object, &mut usage),

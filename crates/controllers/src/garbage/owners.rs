@@ -44,7 +44,7 @@ fn members(object: &Object, wanted: &[&'static str]) -> Result<Value, Unreadable
 
 /// Whether the JSON of an object may say that it is being deleted. The search is prepared once,
 /// which takes longer than a search.
-pub(super) fn may_be_terminating(json: &[u8]) -> bool {
+pub(crate) fn may_be_terminating(json: &[u8]) -> bool {
     static FINDER: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\"deletionTimestamp\""));
     FINDER.find(json).is_some()
 }

@@ -16,7 +16,7 @@ use pintle_value::{Path, Str, Value};
 use super::commit::Committed;
 use super::contention::ATTEMPTS_MAX;
 use super::metadata;
-use crate::admission::{Attributes, Memory, Operation, Options, Stored as _};
+use crate::admission::{Attributes, Memory, Operation, Options, Stored};
 use crate::allocation::{Companion, Part};
 use crate::measures::Phase;
 use crate::request::{Context, DeleteOptions, Propagation, Target};
@@ -218,7 +218,8 @@ impl Registry {
                     companions =
                         allocator.companions(self, Some(state.tree()), None, context.now)?;
                 }
-                let attributes = deletion(target, options, context, &state);
+                let before = state.before();
+                let attributes = deletion(target, options, context, &before);
                 companions.extend(self.admission.before_commit(&attributes, self)?);
             }
             let write = if gone && !marked {
@@ -294,7 +295,7 @@ fn deletion<'a>(
     target: &'a Target,
     options: &'a DeleteOptions,
     context: &'a Context,
-    existing: &'a Existing,
+    existing: &'a dyn Stored,
 ) -> Attributes<'a> {
     Attributes {
         operation: Operation::Delete,

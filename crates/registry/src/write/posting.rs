@@ -13,9 +13,11 @@
 //! - A posting that refuses its write refuses it on a committed state.
 //! - If a writer is cancelled, its write is committed or not, and the other writers do not wait for
 //!   it.
+//! - While a queue is [held](super::holding), nothing of it is committed.
+
+mod queues;
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::mem;
 use std::sync::Arc;
 
@@ -31,25 +33,14 @@ use crate::allocation::{Companion, Part, Posted, Posting};
 use crate::cache::Cache;
 use crate::request::Now;
 use crate::{Object, Registry, Resource};
+use queues::PostingQueue;
+pub(crate) use queues::PostingQueues;
 
-/// Namespaces share this many queues. Sharing a queue means only that the writes of both namespaces
-/// are committed in the same groups.
-const QUEUES: usize = 64;
 /// The most writes in one group: about as many as run concurrently, and few enough that the first
 /// does not wait noticeably for the last.
 const GROUP_WRITES_MAX: usize = 256;
 /// A group takes no more writes after this many bytes: some milliseconds of disk time.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-
-/// The queues of a registry.
-pub(crate) struct PostingQueues([Arc<Mutex<PostingQueue>>; QUEUES]);
-
-#[derive(Default)]
-struct PostingQueue {
-    waiting: Vec<QueuedWrite>,
-    /// Whether a worker runs.
-    has_worker: bool,
-}
 
 /// A queued write with its postings.
 struct QueuedWrite {
@@ -74,18 +65,6 @@ impl QueuedWrite {
     }
 }
 
-impl PostingQueues {
-    pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| Arc::default()))
-    }
-
-    fn of(&self, namespace: &str) -> &Arc<Mutex<PostingQueue>> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace);
-        let number = usize::try_from(hash % QUEUES as u64).unwrap_or_default();
-        &self.0[number]
-    }
-}
-
 impl Registry {
     /// Queues a group with its postings and waits for the outcome.
     pub(super) async fn post(
@@ -96,9 +75,25 @@ impl Registry {
         let namespace = postings.first().map_or("", |posting| &posting.namespace);
         let queue = self.posting_queues.of(namespace);
         let (reply, outcome) = oneshot::channel();
+        let queued = QueuedWrite { group, postings, reply };
+        self.queue_posting(queue, |queue| queue.waiting.push(queued));
+        let closed = || {
+            Status::internal(
+                "it is unknown whether the write was committed: the server is stopping, or the task that commits the usage of quotas failed",
+            )
+        };
+        outcome.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Adds to a queue, and starts its worker if none runs.
+    pub(super) fn queue_posting(
+        &self,
+        queue: &Arc<Mutex<PostingQueue>>,
+        add: impl FnOnce(&mut PostingQueue),
+    ) {
         let has_worker = {
             let mut queue = queue.lock();
-            queue.waiting.push(QueuedWrite { group, postings, reply });
+            add(&mut queue);
             mem::replace(&mut queue.has_worker, true)
         };
         if !has_worker {
@@ -110,12 +105,6 @@ impl Registry {
             };
             tokio::spawn(worker.run());
         }
-        let closed = || {
-            Status::internal(
-                "it is unknown whether the write was committed: the server is stopping, or the task that commits the usage of quotas failed",
-            )
-        };
-        outcome.await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// Applies postings without a commit, for a dry run.
@@ -153,15 +142,24 @@ impl Drop for Worker {
 impl Worker {
     async fn run(mut self) {
         let mut left = Vec::new();
+        // After a hold, the writes that waited for its end come first.
+        let mut may_hold = true;
         loop {
-            {
+            let hold = {
                 let mut queue = self.queue.lock();
                 left.append(&mut queue.waiting);
-                if left.is_empty() {
+                let hold = if may_hold || left.is_empty() { queue.holds.pop() } else { None };
+                if left.is_empty() && hold.is_none() {
                     queue.has_worker = false;
                     self.is_done = true;
                     return;
                 }
+                hold
+            };
+            may_hold = hold.is_none();
+            if let Some(hold) = hold {
+                hold.hold().await;
+                continue;
             }
             let mut batch =
                 Batch { joins_writes: self.store.grouping() == Grouping::Each, ..Batch::default() };

@@ -64,6 +64,16 @@ impl Existing {
         }
     }
 
+    /// Returns the object before the deletion changed it, for what must be committed with the
+    /// deletion: a quota that no longer counts an object whose grace period is over must not
+    /// release it again because the deletion set another period. Only graceful deletions set one.
+    pub(super) fn before(&self) -> Before<'_> {
+        match &self.state {
+            State::Whole(_) => Before::Changed(self),
+            State::Part(..) => Before::Stored(&self.object, OnceLock::new()),
+        }
+    }
+
     /// Returns all of the object.
     pub(super) fn into_whole(self) -> Value {
         self.tree();
@@ -119,6 +129,23 @@ impl Existing {
             State::Whole(_) => Ok(None),
             State::Part(head, _) => {
                 encode_metadata(resource, namespaced_name, (&self.object, head), expect, kind)
+            }
+        }
+    }
+}
+
+/// The object before the deletion changed it.
+pub(super) enum Before<'a> {
+    Changed(&'a Existing),
+    Stored(&'a Object, OnceLock<Value>),
+}
+
+impl Stored for Before<'_> {
+    fn tree(&self) -> &Value {
+        match self {
+            Self::Changed(existing) => existing.tree(),
+            Self::Stored(object, tree) => {
+                tree.get_or_init(|| object.tree().expect("the object was checked when it was read"))
             }
         }
     }
