@@ -170,9 +170,8 @@ fn too_uneven(
         (_, None) => "no limit is specified or limit is 0".to_owned(),
         (Some(request), Some(limit)) => {
             let ratio = limit.to_f64() / request.to_f64();
-            if ratio <= max.to_f64() {
-                return None;
-            }
+            // The ratio of two amounts that are both too large for a float is no number.
+            Some(ratio).filter(|ratio| *ratio > max.to_f64())?;
             format!("provided ratio is {ratio:.6}")
         }
     };
