@@ -2,12 +2,12 @@
 //! upstream's plugin without a configuration file).
 
 use pintle_meta::labels::Selector;
-use pintle_meta::{Status, object};
+use pintle_meta::{GroupVersionResource, Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Map, Str, Value};
 
-use crate::{creates, find, forbidden};
+use crate::{creates, forbidden};
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
@@ -50,8 +50,11 @@ impl Admission for PodNodeSelector {
 
 /// The node labels of a write's namespace.
 fn required_selector(write: &Attributes<'_>, registry: &Registry) -> Result<Map, Status> {
-    let namespace = find(registry, ("", "namespaces"), "", write.namespace)?;
-    namespace.map_or_else(|| Ok(Map::new()), |found| labels(&found).map_err(Status::internal))
+    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
+    let namespace = namespaces.and_then(|all| registry.peek(&all, "", write.namespace));
+    let Some(namespace) = namespace else { return Ok(Map::new()) };
+    let namespace = namespace.excerpt(&[&["metadata", "annotations", ANNOTATION]])?;
+    labels(&namespace).map_err(Status::internal)
 }
 
 /// Refuses a pod whose node selector conflicts with its namespace's.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use pintle_meta::{GroupResource, Status};
+use pintle_meta::{GroupResource, GroupVersionResource, Status};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks};
 use pintle_value::{Value, order::Ordered};
 
 use crate::pods::items;
-use crate::{find, forbidden, is_of};
+use crate::{forbidden, is_of};
 
 /// A plugin that consists of one check.
 pub(crate) struct Refusal(fn(&Attributes<'_>, &Registry) -> Result<(), Status>);
@@ -22,11 +22,13 @@ pub(crate) const ALWAYS_DENY: Refusal = Refusal(|write, _| {
 
 /// `NamespaceExists`: refuses writes in a namespace that does not exist.
 pub(crate) const NAMESPACE_EXISTS: Refusal = Refusal(|write, registry| {
-    let namespace = write.namespace;
-    if namespace.is_empty() || find(registry, ("", "namespaces"), "", namespace)?.is_some() {
-        return Ok(());
+    let name = write.namespace;
+    let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
+    match namespaces.and_then(|namespaces| registry.peek(&namespaces, "", name)) {
+        _ if name.is_empty() => Ok(()),
+        Some(namespace) => Ok(namespace.check()?),
+        None => Err(Status::not_found(&GroupResource::new("", "namespaces"), name)),
     }
-    Err(Status::not_found(&GroupResource::new("", "namespaces"), namespace))
 });
 
 /// `DenyServiceExternalIPs`: refuses new external IPs of services; those that a service has may
