@@ -11,6 +11,8 @@ mod spec;
 mod strictness;
 pub(crate) mod structural;
 
+use std::collections::BTreeSet;
+
 use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
@@ -49,6 +51,7 @@ fn validate_sent(sent: Sent, new: &Value, old: Option<&Value>) -> Errors {
 /// The warnings about an accepted definition.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(|old| unknown_formats(Crd(old))).unwrap_or_default();
+    let known: BTreeSet<String> = known.into_iter().collect();
     let formats = unknown_formats(Crd(new)).into_iter().filter(|format| !known.contains(format));
     formats.map(|format| format!("unrecognized format {}", quote(&format))).collect()
 }

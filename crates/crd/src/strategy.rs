@@ -1,5 +1,6 @@
 //! The strategy of custom resources (upstream: `pkg/registry/customresource/strategy.go`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pintle_meta::field::{Error, ErrorType, Errors};
@@ -172,14 +173,15 @@ impl Strategy for Custom {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        let known: Vec<&str> = old.into_iter().flat_map(object::finalizers).collect();
-        let mut added: Vec<&str> =
+        let known: BTreeSet<&str> = old.into_iter().flat_map(object::finalizers).collect();
+        let added: BTreeSet<&str> =
             object::finalizers(new).filter(|name| !known.contains(name)).collect();
-        added.sort_unstable();
-        added.dedup();
-        added.into_iter().flat_map(finalizer_warnings).collect()
+        added.into_iter().flat_map(finalizer_warnings).take(FINALIZER_WARNINGS_MAX).collect()
     }
 }
+
+/// The maximum number of warnings about finalizers. An object can have 200,000 of them.
+const FINALIZER_WARNINGS_MAX: usize = 100;
 
 /// Kubernetes' own finalizers, which have no domain.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
@@ -197,3 +199,6 @@ fn finalizer_warnings(name: &str) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;
