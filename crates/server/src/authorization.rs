@@ -61,12 +61,12 @@ impl Roles {
     }
 
     /// The rules of the role that a binding refers to, or 404.
-    fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<Vec<Rule>, Status> {
-        self.0.current().role(kind, name, namespace).map(<[Rule]>::to_vec)
+    fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<Arc<[Rule]>, Status> {
+        self.0.current().role(kind, name, namespace).cloned()
     }
 
-    /// The rules that bindings grant a user in a namespace, and the errors or `""`.
-    fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
+    /// The rules of each binding that applies to a user in a namespace, and the errors or `""`.
+    fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Arc<[Rule]>>, String) {
         self.0.current().rules_for(user, namespace)
     }
 }

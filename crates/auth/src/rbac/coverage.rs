@@ -6,6 +6,7 @@
 //! upstream does. It compares classes of texts: texts that the same owned rules cover are
 //! equivalent.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
@@ -37,12 +38,14 @@ impl Missing {
 }
 
 /// The permissions that `wanted` has and `owned` does not.
-pub fn missing_rights(owned: &[Rule], wanted: &[Rule]) -> Missing {
-    let owned = Owned::new(owned);
+pub fn missing_rights<'r>(owned: impl IntoIterator<Item = &'r Rule>, wanted: &[Rule]) -> Missing {
+    let owned: Vec<&Rule> = owned.into_iter().collect();
+    let owned = Owned::new(&owned);
     let mut search = Search::default();
     let mut missing = Vec::new();
+    let work = Cell::new(0);
     for rule in wanted {
-        for (parts, axes) in [of_resources(&owned, rule), of_paths(&owned, rule)] {
+        for (parts, axes) in [of_resources(&owned, rule, &work), of_paths(&owned, rule, &work)] {
             if axes.iter().all(|axis| axis.count > 0) {
                 search.uncovered(&axes, &owned.every, &mut Vec::new());
             }
@@ -78,7 +81,7 @@ struct Named<'a> {
 }
 
 impl<'a> Owned<'a> {
-    fn new(rules: &'a [Rule]) -> Self {
+    fn new(rules: &[&'a Rule]) -> Self {
         let named = |list: fn(&Rule) -> &[Str]| Named::new(rules, list, |list| has(list, "*"));
         let mut prefixes: BTreeMap<usize, HashMap<&str, Vec<usize>>> = BTreeMap::new();
         for (number, rule) in rules.iter().enumerate() {
@@ -99,21 +102,26 @@ impl<'a> Owned<'a> {
     }
 
     /// The rules that cover a resource or subresource: `*/log` covers `pods/log`, too.
-    fn covering_resource(&self, resource: &str) -> Rules {
+    fn covering_resource(&self, resource: &str) -> Option<Rules> {
         let part = resource.split_once('/').map(|(_, part)| format!("*/{part}"));
         self.resources.covering([Some(resource), part.as_deref()].into_iter().flatten())
     }
 
-    fn covering_path(&self, path: &str) -> Rules {
+    fn covering_path(&self, path: &str) -> Option<Rules> {
         let fitting = self.prefixes.range(..=path.len());
         let numbers = fitting.filter_map(|(length, known)| known.get(path.get(..*length)?));
-        numbers.flatten().copied().fold(self.paths.covering([path]), with)
+        let mut numbers = numbers.flatten().copied().peekable();
+        let named = self.paths.covering([path]);
+        match numbers.peek() {
+            None => named,
+            Some(_) => Some(numbers.fold(named.unwrap_or_else(|| self.paths.all.clone()), with)),
+        }
     }
 }
 
 impl<'a> Named<'a> {
     fn new(
-        rules: &'a [Rule],
+        rules: &[&'a Rule],
         list: impl Fn(&'a Rule) -> &'a [Str],
         is_all: impl Fn(&'a [Str]) -> bool,
     ) -> Self {
@@ -129,9 +137,12 @@ impl<'a> Named<'a> {
         named
     }
 
-    fn covering<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Rules {
+    /// Returns the rules that cover one of some texts; `None` if no rule names any of them.
+    fn covering<'t>(&self, texts: impl IntoIterator<Item = &'t str>) -> Option<Rules> {
         let numbers = texts.into_iter().filter_map(|text| self.by_text.get(text));
-        numbers.flatten().copied().fold(self.all.clone(), with)
+        let mut numbers = numbers.flatten().copied().peekable();
+        numbers.peek()?;
+        Some(numbers.fold(self.all.clone(), with))
     }
 }
 
@@ -142,10 +153,29 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(texts: &[Str], covering: impl Fn(&str) -> Rules) -> Self {
+    /// Groups texts. `covering` returns `None` for a text that no owned rule names, which only the
+    /// rules of `all` cover. The work is counted: each set of rules may have thousands of words.
+    fn new(
+        texts: &[Str],
+        all: &Rules,
+        work: &Cell<usize>,
+        covering: impl Fn(&str) -> Option<Rules>,
+    ) -> Self {
         let mut classes: BTreeMap<Rules, Vec<usize>> = BTreeMap::new();
+        let mut unnamed = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            classes.entry(covering(text)).or_default().push(index);
+            // Beyond the limit texts count as unnamed: at worst, a permission counts as missing.
+            let is_within = work.get() <= WORK_MAX;
+            match covering(text).filter(|_| is_within) {
+                Some(rules) => {
+                    work.set(work.get() + 1 + 2 * rules.len());
+                    classes.entry(rules).or_default().push(index);
+                }
+                None => unnamed.push(index),
+            }
+        }
+        if !unnamed.is_empty() {
+            classes.entry(all.clone()).or_default().append(&mut unnamed);
         }
         Self { count: texts.len(), classes }
     }
@@ -157,20 +187,29 @@ enum Parts<'a> {
     Paths(&'a Rule),
 }
 
-fn of_resources<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
-    let of = |named: &Named<'_>, texts: &[Str]| Axis::new(texts, |text| named.covering([text]));
+fn of_resources<'a>(
+    owned: &Owned<'_>,
+    rule: &'a Rule,
+    work: &Cell<usize>,
+) -> (Parts<'a>, Vec<Axis>) {
+    let of = |named: &Named<'_>, texts: &[Str]| {
+        Axis::new(texts, &named.all, work, |text| named.covering([text]))
+    };
     let mut names = of(&owned.names, &rule.resource_names);
     if rule.resource_names.is_empty() {
         names = Axis { count: 1, classes: [(owned.names.all.clone(), vec![0])].into() };
     }
-    let resources = Axis::new(&rule.resources, |text| owned.covering_resource(text));
+    let of_resource = |text: &str| owned.covering_resource(text);
+    let resources = Axis::new(&rule.resources, &owned.resources.all, work, of_resource);
     let (groups, verbs) = (of(&owned.groups, &rule.api_groups), of(&owned.verbs, &rule.verbs));
     (Parts::Resources(rule), vec![groups, resources, verbs, names])
 }
 
-fn of_paths<'a>(owned: &Owned<'_>, rule: &'a Rule) -> (Parts<'a>, Vec<Axis>) {
-    let paths = Axis::new(&rule.paths, |text| owned.covering_path(text));
-    let verbs = Axis::new(&rule.verbs, |text| owned.verbs.covering([text]));
+fn of_paths<'a>(owned: &Owned<'_>, rule: &'a Rule, work: &Cell<usize>) -> (Parts<'a>, Vec<Axis>) {
+    let of_path = |text: &str| owned.covering_path(text);
+    let paths = Axis::new(&rule.paths, &owned.paths.all, work, of_path);
+    let of_verb = |text: &str| owned.verbs.covering([text]);
+    let verbs = Axis::new(&rule.verbs, &owned.verbs.all, work, of_verb);
     // Rules with resource names cover no paths.
     let unnamed = Axis { count: 1, classes: [(owned.names.all.clone(), vec![0])].into() };
     (Parts::Paths(rule), vec![paths, verbs, unnamed])

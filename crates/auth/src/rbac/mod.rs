@@ -15,6 +15,7 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use pintle_meta::field::truncated;
 use pintle_meta::{GroupResource, Status, status};
 use pintle_value::{Str, Value};
 
@@ -24,6 +25,13 @@ pub use rule::Rule;
 
 use crate::authorizer::Reason;
 use crate::{Attributes, Decision, NonResourceRule, ResourceRule, Rules, Ruling, Subject, User};
+
+/// The first bindings of a user are evaluated without recording their roles, which needs memory.
+const UNRECORDED_MAX: usize = 16;
+/// The maximum number of missing roles that are reported for a user.
+const MISSING_MAX: usize = 100;
+/// The maximum size of a user's rules that are listed, in bytes of their texts.
+const RULES_BYTES_MAX: usize = 2 << 20;
 
 /// The API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
@@ -134,8 +142,11 @@ impl Policy {
             Subject::Path(_) => "",
         };
         let mut missing: Vec<String> = Vec::new();
-        for binding in self.bindings(attributes.user, namespace) {
-            match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
+        let mut seen = HashSet::new();
+        for (number, (binding, role)) in self.granted(attributes.user, namespace).enumerate() {
+            match role {
+                // Many bindings may grant one role of many rules.
+                Ok(rules) if number >= UNRECORDED_MAX && !seen.insert(rules.as_ptr()) => {}
                 Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     let grant = Grant::new(binding.clone(), attributes.user);
                     let reason = Reason::Granted(grant);
@@ -151,28 +162,63 @@ impl Policy {
         Ruling::no_opinion(format!("RBAC: {}", aggregate(missing)))
     }
 
-    /// The rules that bindings grant a user in a namespace, and the errors or `""`.
-    pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule>, String) {
-        let (mut all, mut missing) = (Vec::new(), Vec::new());
-        let mut seen = HashSet::new();
-        for binding in self.bindings(user, namespace) {
-            if !seen.insert(Arc::as_ptr(binding)) {
-                continue;
-            }
-            match self.role(&binding.role_kind, &binding.role, &binding.namespace) {
-                Ok(rules) => all.extend(rules.iter().cloned()),
+    /// The rules of each binding that applies to a user in a namespace, and the errors or `""`.
+    pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Arc<[Rule]>>, String) {
+        let (mut all, mut missing, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for (binding, role) in self.granted(user, namespace) {
+            match role {
+                _ if !seen.insert(Arc::as_ptr(binding)) => {}
+                Ok(rules) => all.push(rules.clone()),
                 Err(status) => missing.push(status.message),
             }
         }
         (all, if missing.is_empty() { String::new() } else { aggregate(missing) })
     }
 
-    /// [`Policy::rules_for`] as [`Rules`].
+    /// The bindings that apply to a user, with their roles. Of those without a role, the first
+    /// [`MISSING_MAX`] are reported: a namespace can have many thousands, of any names.
+    fn granted<'p>(
+        &'p self,
+        user: &'p User,
+        namespace: &str,
+    ) -> impl Iterator<Item = (&'p Arc<Binding>, Result<&'p Arc<[Rule]>, Status>)> {
+        let mut missing = 0;
+        self.bindings(user, namespace).filter_map(move |binding| {
+            let role = (&*binding.role_kind, &*binding.role, &*binding.namespace);
+            if let Some(rules) = self.found_role(role) {
+                return Some((binding, Ok(rules)));
+            }
+            missing += 1;
+            let (kind, name, namespace) = role;
+            (missing <= MISSING_MAX).then(|| (binding, self.role(kind, name, namespace)))
+        })
+    }
+
+    /// [`Policy::rules_for`] as [`Rules`], up to [`RULES_BYTES_MAX`].
     pub fn rules(&self, user: &User, namespace: &str) -> Rules {
-        let (all, error) = self.rules_for(user, namespace);
         let texts = |list: &[Str]| list.iter().map(Str::to_string).collect::<Vec<_>>();
-        let mut rules = Rules { error, ..Rules::default() };
-        for rule in &all {
+        let (mut rules, mut missing, mut bytes) = (Rules::default(), Vec::new(), 0);
+        let mut seen = HashSet::new();
+        let granted = self.granted(user, namespace);
+        let granted = granted.filter(|(binding, _)| seen.insert(Arc::as_ptr(binding)));
+        let granted = granted.flat_map(|(_, role)| match role {
+            Ok(rules) => rules.iter().map(Ok).collect::<Vec<_>>(),
+            Err(status) => vec![Err(status.message)],
+        });
+        for rule in granted {
+            let rule = match rule {
+                Ok(rule) => rule,
+                Err(message) => {
+                    missing.push(message);
+                    continue;
+                }
+            };
+            bytes += rule.bytes();
+            if bytes > RULES_BYTES_MAX {
+                rules.incomplete = true;
+                missing.push("the user has too many rules to list".to_owned());
+                break;
+            }
             if !rule.resources.is_empty() {
                 rules.resource.push(ResourceRule {
                     verbs: texts(&rule.verbs),
@@ -186,6 +232,7 @@ impl Policy {
                 rules.non_resource.push(NonResourceRule { verbs, paths });
             }
         }
+        rules.error = if missing.is_empty() { String::new() } else { aggregate(missing) };
         rules
     }
 
@@ -193,19 +240,27 @@ impl Policy {
     ///
     /// # Errors
     /// 404 for a missing role, or the error for a `kind` that is no role.
-    pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&[Rule], Status> {
-        let (scope, singular) = match kind {
-            "Role" => (self.namespaces.get(namespace), "role"),
-            "ClusterRole" => (Some(&self.cluster), "clusterrole"),
+    pub fn role(&self, kind: &str, name: &str, namespace: &str) -> Result<&Arc<[Rule]>, Status> {
+        let singular = match kind {
+            "Role" => "role",
+            "ClusterRole" => "clusterrole",
             _ => {
-                let why = format!("unsupported role reference kind: {kind:?}");
+                let why = format!("unsupported role reference kind: {:?}", truncated(kind));
                 return Err(Status::failure(status::Reason::Unknown, why));
             }
         };
-        let found = scope.and_then(|scope| scope.roles.get(name));
-        found
-            .map(|rules| &**rules)
-            .ok_or_else(|| Status::not_found(&GroupResource::new(GROUP, singular), name))
+        self.found_role((kind, name, namespace)).ok_or_else(|| {
+            Status::not_found(&GroupResource::new(GROUP, singular), &truncated(name))
+        })
+    }
+
+    fn found_role(&self, (kind, name, namespace): (&str, &str, &str)) -> Option<&Arc<[Rule]>> {
+        let scope = match kind {
+            "Role" => self.namespaces.get(namespace)?,
+            "ClusterRole" => &self.cluster,
+            _ => return None,
+        };
+        scope.roles.get(name)
     }
 
     /// The bindings that apply to a user: those of the cluster, then those of a namespace. A

@@ -70,18 +70,18 @@ fn ask(policy: &Policy, asked: &Value, line: &str) {
 
 fn resolve(policy: &Policy, asked: &Value, line: &str) {
     let (rules, error) = policy.rules_for(&user(asked), text(asked, "namespace"));
-    let sorted = |rules: Vec<Rule>| {
+    let sorted = |rules: &[Rule]| {
         let mut shown: Vec<String> = rules.iter().map(|rule| format!("{rule:?}")).collect();
         shown.sort_unstable();
         shown
     };
-    assert_eq!(sorted(rules), sorted(Rule::all_of(asked)), "{line}");
+    assert_eq!(sorted(&rules.concat()), sorted(&Rule::all_of(asked)), "{line}");
     assert_eq!(errors(&error), texts(asked, "reasons"), "{line}");
 }
 
 fn grant(policy: &Policy, asked: &Value, line: &str) {
     let (owned, _) = policy.rules_for(&user(asked), text(asked, "namespace"));
-    let missing = missing_rights(&owned, &Rule::all_of(asked));
+    let missing = missing_rights(owned.iter().flat_map(|role| role.iter()), &Rule::all_of(asked));
     assert_eq!(missing.is_empty(), asked.get("allow") == Some(&Value::Bool(true)), "{line}");
     assert_eq!(missing.rights.into_iter().collect::<Vec<_>>(), texts(asked, "reasons"), "{line}");
 }

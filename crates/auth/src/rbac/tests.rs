@@ -197,6 +197,38 @@ fn the_index_follows_changes_of_roles_and_bindings() {
 }
 
 #[test]
+fn a_large_role_that_many_bindings_grant_is_searched_once() {
+    let names: Vec<String> = (0..300_000).map(|i| format!(r#""n{i}""#)).collect();
+    let names = names.join(",");
+    let rule = format!(
+        r#"{{"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":[{names}]}}"#
+    );
+    let mut policy = Policy::default();
+    policy.set(Kind::Role, "ns", "r", &tree(&format!(r#"{{"rules":[{rule}]}}"#)));
+    let to_group = r#"[{"kind":"Group","name":"dev"}]"#;
+    for number in 0..5_000 {
+        bind(&mut policy, Kind::RoleBinding, "ns", &format!("b{number}"), "Role/r", to_group);
+        let absent = format!("Role/{}{number}", "x".repeat(500));
+        bind(&mut policy, Kind::RoleBinding, "ns", &format!("c{number}"), &absent, to_group);
+    }
+    let alice = user("alice", &["dev"]);
+    assert!(policy.authorize(&asked(&alice, "get pods ns/n299999")).allowed());
+    let refused = policy.authorize(&asked(&alice, "get pods ns/p"));
+    assert!(!refused.allowed());
+    assert!(refused.reason.to_string().len() < 200_000);
+    let rules = policy.rules(&alice, "ns");
+    assert!(rules.incomplete && rules.resource.len() < 5, "{}", rules.resource.len());
+    let (owned, _) = policy.rules_for(&alice, "ns");
+    let owned = &owned[0];
+    let wanted = Rule {
+        resource_names: (0..500_000).map(|i| format!("m{i}").into()).collect(),
+        ..owned[0].clone()
+    };
+    assert!(missing_rights(owned.iter(), &[wanted]).more);
+    assert!(missing_rights(owned.iter(), owned).is_empty());
+}
+
+#[test]
 fn a_subject_that_is_named_many_times_is_indexed_once() {
     let group = r#"{"kind":"Group","name":"dev"}"#;
     let many = format!("[{}]", vec![group; 40_000].join(","));
@@ -267,6 +299,7 @@ fn comparing_lists_equals_comparing_each_combination() {
                 resources: list(LISTS[2]),
                 resource_names: list(LISTS[3]),
                 paths: list(LISTS[4]),
+                ..Rule::default()
             };
             (0..count).map(|_| rule()).collect()
         };

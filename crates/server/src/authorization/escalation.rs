@@ -1,6 +1,7 @@
 //! Prevents privilege escalation (AUTHZ-03): a role may hold only rules that its writer has, and a
 //! binding may grant only those, unless the writer may `escalate` or `bind`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_auth::rbac::{self, Kind, Rule, missing_rights};
@@ -105,7 +106,10 @@ impl NoEscalation {
     /// Describes the rules that the writer lacks, with upstream's text.
     fn missing(&self, write: &admission::Attributes<'_>, rules: &[Rule]) -> Option<String> {
         let (owned, error) = self.roles.rules_for(write.user, write.namespace);
-        let missing = missing_rights(&owned, rules);
+        // Many bindings may grant one role of many rules.
+        let mut seen = HashSet::new();
+        let distinct = owned.iter().filter(|role| seen.insert(Arc::as_ptr(role)));
+        let missing = missing_rights(distinct.flat_map(|role| role.iter()), rules);
         if missing.is_empty() {
             return None;
         }

@@ -3,6 +3,7 @@
 //! Setting blockOwnerDeletion needs the permission to update the owner's finalizers, because
 //! blockOwnerDeletion delays the owner's deletion.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_admission::forbidden;
@@ -72,8 +73,11 @@ impl Owners {
             let why = "cannot set an ownerRef on a resource you can't delete";
             self.ask(write, "delete", subject, why).await?;
         }
-        let blocking = owners.iter().filter(|owner| blocks(owner) && !blocked(owner, before));
-        if blocking.clone().next().is_some() && !self.may_block_anything(write).await {
+        // The owners whose deletion the old object blocked, too.
+        let blocked: HashSet<&str> = before.iter().filter(|owner| blocks(owner)).map(uid).collect();
+        let is_new = |owner: &&Value| blocks(owner) && !blocked.contains(uid(owner));
+        let mut blocking = owners.iter().filter(is_new).peekable();
+        if blocking.peek().is_some() && !self.may_block_anything(write).await {
             for owner in blocking {
                 self.may_block(write, owner, registry).await?;
             }
@@ -166,7 +170,6 @@ fn blocks(owner: &Value) -> bool {
     owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true)
 }
 
-/// True if the old object blocked the owner's deletion, too.
-fn blocked(owner: &Value, before: &[Value]) -> bool {
-    before.iter().any(|other| other.get("uid") == owner.get("uid") && blocks(other))
+fn uid(owner: &Value) -> &str {
+    owner.str_at(&["uid"]).unwrap_or_default()
 }
