@@ -166,6 +166,19 @@ impl FieldSet {
         Self { nodes: nodes.collect() }
     }
 
+    /// The paths that are in any of the sets. Sets are united in pairs, so that each path takes part
+    /// in few unions.
+    pub(crate) fn union_of(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let (mut left, mut united) = (sets.into_iter(), Vec::new());
+            while let Some(one) = left.next() {
+                united.push(one.union(left.next().unwrap_or_default()));
+            }
+            sets = united;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

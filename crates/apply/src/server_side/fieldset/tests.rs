@@ -232,3 +232,17 @@ proptest! {
         }
     }
 }
+
+/// Many small sets are united with a large one in little more than linear time.
+#[test]
+fn a_union_of_many_sets_has_all_their_paths() {
+    let of = |names: std::ops::Range<usize>| {
+        let names: Vec<String> = names.map(|name| format!(r#""f:n{name:06}":{{}}"#)).collect();
+        FieldSet::from_json(&format!("{{{}}}", names.join(","))).expect("valid FieldsV1")
+    };
+    let mut sets = vec![of(0..120_000)];
+    sets.extend((119_000..130_000).map(|name| of(name..name + 1)));
+    assert_eq!(FieldSet::union_of(sets), of(0..130_000));
+    assert_eq!(FieldSet::union_of(Vec::new()), FieldSet::new());
+    assert_eq!(FieldSet::union_of(vec![of(3..5)]), of(3..5));
+}

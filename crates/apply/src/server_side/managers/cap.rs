@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pintle_value::Str;
 
-use super::{Identity, Managers, Operation};
+use super::{FieldSet, Identity, Managers, Operation};
 
 /// The manager into which the oldest updaters are merged (SSAI-01).
 const ANCIENT: &str = "ancient-changes";
@@ -26,9 +26,11 @@ pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
         .collect();
     updaters.sort();
     let mut first_of = BTreeMap::<Str, Identity>::new();
+    // The fields are united at the end: thousands of managers may be merged into a large one.
+    let mut merged = BTreeMap::<Identity, Vec<FieldSet>>::new();
     for (_, identity) in updaters {
         if count <= updaters_max {
-            return;
+            break;
         }
         let Some(owned) = managers.get(&identity) else { continue };
         let bucket = Identity::new(ANCIENT, Operation::Update, &owned.api_version, "");
@@ -45,9 +47,14 @@ pub(crate) fn cap(managers: &mut Managers, updaters_max: usize) {
         }
         let Some(owned) = managers.remove(&identity) else { continue };
         if let Some(ancient) = managers.get_mut(&bucket) {
-            ancient.change(|before| before.union(owned.fields().clone()));
             ancient.unix_micros = owned.unix_micros;
+            merged.entry(bucket).or_default().push(owned.fields().clone());
         }
         count -= 1;
+    }
+    for (bucket, fields) in merged {
+        if let Some(ancient) = managers.get_mut(&bucket) {
+            ancient.change(|before| before.union(FieldSet::union_of(fields)));
+        }
     }
 }

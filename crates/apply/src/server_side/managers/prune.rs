@@ -65,10 +65,9 @@ fn named(ty: Typing<'_>, object: &Value) -> FieldSet {
 
 /// The fields that the others and the applier own, by version.
 fn owned_by_version(others: &Managers, now: &Owned) -> BTreeMap<Str, FieldSet> {
-    let mut by_version = BTreeMap::<Str, FieldSet>::new();
+    let mut by_version = BTreeMap::<Str, Vec<FieldSet>>::new();
     for owned in others.values().chain([now]) {
-        let fields = by_version.entry(owned.api_version.clone()).or_default();
-        *fields = std::mem::take(fields).union(owned.fields().clone());
+        by_version.entry(owned.api_version.clone()).or_default().push(owned.fields().clone());
     }
-    by_version
+    by_version.into_iter().map(|(version, sets)| (version, FieldSet::union_of(sets))).collect()
 }
