@@ -4,11 +4,13 @@ mod budget;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use pintle_meta::{Status, object};
-use pintle_registry::Registry;
 use pintle_registry::action::{Action, Performed, Request};
 use pintle_registry::request::{Context, DeleteOptions, Propagation, Target};
 use pintle_registry::results::ResponseBody;
+use pintle_registry::{Object, Registry, Resource, work};
 use pintle_value::Value;
 
 use self::budget::{Verdict, too_many_requests};
@@ -58,7 +60,7 @@ impl Eviction<'_> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let pod = self.current()?;
+            let pod = self.current().await?;
             if !budget::is_unguarded(&pod) {
                 return Ok(false);
             }
@@ -77,17 +79,10 @@ impl Eviction<'_> {
 
     /// Deletes a running pod if its budget permits it.
     async fn delete_guarded(&self) -> Result<(), Status> {
-        let pod = self.current()?;
+        let pod = self.current().await?;
         let budgets = pods::resource(self.registry, "policy", "poddisruptionbudgets")?;
-        let all = self.registry.objects_in(&budgets, &self.pod.namespace);
-        // A budget that cannot be read could guard any pod, so nothing is evicted.
-        let all: Vec<Value> = all.iter().map(|one| one.tree()).collect::<Result<_, _>>()?;
-        let guarding: Vec<Value> =
-            all.into_iter().filter(|budget| budget::guards(budget, &pod)).collect();
-        let guard = match guarding.as_slice() {
-            [] => return self.delete(None).await,
-            [guard] => guard,
-            _ => return Err(budget::more_than_one()),
+        let Some(guard) = &self.guard(&budgets, &pod).await? else {
+            return self.delete(None).await;
         };
         let name = object::name(guard);
         if budget::verdict(guard, &pod) == Verdict::Unhealthy {
@@ -105,11 +100,35 @@ impl Eviction<'_> {
         self.delete(None).await
     }
 
-    fn current(&self) -> Result<Value, Status> {
+    /// The budget that guards a pod, if one does. Selectors may be long, so only one is held at a
+    /// time.
+    async fn guard(&self, budgets: &Resource, pod: &Value) -> Result<Option<Value>, Status> {
+        let mut guard: Option<Arc<Object>> = None;
+        let mut read = 0_usize;
+        for budget in self.registry.objects_in(budgets, &self.pod.namespace) {
+            work::ahead(budget.size()).await;
+            if read > work::YIELD_BYTES {
+                read = 0;
+                work::pause().await;
+            }
+            read = read.saturating_add(budget.size());
+            // A budget that cannot be read could guard any pod, so nothing is evicted.
+            if !budget::guards(&budget.excerpt(&[budget::SELECTOR])?, pod) {
+                continue;
+            }
+            if guard.replace(budget).is_some() {
+                return Err(budget::more_than_one());
+            }
+        }
+        Ok(guard.map(|guard| guard.tree()).transpose()?)
+    }
+
+    async fn current(&self) -> Result<Value, Status> {
         let Target { resource, namespace, name, .. } = &self.pod;
         let found = self.registry.peek(resource, namespace, name);
-        let missing = || Status::not_found(&resource.group_resource(), name);
-        Ok(found.ok_or_else(missing)?.tree()?)
+        let found = found.ok_or_else(|| Status::not_found(&resource.group_resource(), name))?;
+        work::ahead(found.size()).await;
+        Ok(found.tree()?)
     }
 
     /// Adds the condition [`DISRUPTED`] to the pod, except in a dry run, and deletes the pod. If

@@ -11,6 +11,9 @@ const DISRUPTED_MAX: usize = 2000;
 const CAUSE: &str = "DisruptionBudget";
 const REFUSED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
+/// The member of a budget that decides which pods it guards.
+pub(super) const SELECTOR: &[&str] = &["spec", "selector"];
+
 /// Whether an eviction spends a disruption of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -29,7 +32,7 @@ pub(super) fn is_unguarded(pod: &Value) -> bool {
 /// Whether a budget applies to a pod of its namespace. An empty selector matches all pods, an
 /// absent one none.
 pub(super) fn guards(budget: &Value, pod: &Value) -> bool {
-    let selector = labels::Selector::from_label_selector(budget.at(&["spec", "selector"]));
+    let selector = labels::Selector::from_label_selector(budget.at(SELECTOR));
     selector.is_ok_and(|selector| selector.matches_map(object::labels(pod)))
 }
 

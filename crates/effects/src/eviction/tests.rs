@@ -1,17 +1,22 @@
 //! Decisions about budgets, in tables, and what admission decides about.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
 
-use pintle_meta::Status;
+use pintle_meta::{Status, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation};
 use pintle_registry::allocation::Companion;
-use pintle_registry::request::{DeleteOptions, Now};
-use pintle_value::Value;
+use pintle_registry::request::{Context, DeleteOptions, Now, Target};
+use pintle_registry::work::{self, Thread};
+use pintle_value::{Value, json};
 
+use super::Eviction;
 use super::budget::{Verdict, guards, is_unguarded, spend, verdict};
 use crate::cluster::{self, tree};
+use crate::pods;
 
 const NOW: Now = Now { unix_micros: 1_700_000_000_000_000 };
 
@@ -164,4 +169,72 @@ async fn admission_decides_about_the_eviction_and_not_about_the_deletion() {
     cluster::create(&registry, &eviction, tree(posted)).await.expect("evicted");
     assert!(registry.peek(&one.resource, cluster::NAMESPACE, "p").is_none());
     assert_eq!(admission.0.load(Ordering::Relaxed), 1);
+}
+
+/// Creates a budget for pods whose label `a` has one of some values.
+async fn limit(registry: &Registry, name: &str, values: &[String]) {
+    let budgets = pods::resource(registry, "policy", "poddisruptionbudgets").expect("served");
+    let to = Target { resource: budgets, ..cluster::target(registry, "pods", "", "") };
+    let values =
+        Value::from(values.iter().map(|value| Value::from(value.as_str())).collect::<Vec<_>>());
+    let values = json::to_string(&values);
+    let budget = tree(&format!(
+        r#"{{"apiVersion":"policy/v1","metadata":{{"name":"{name}"}},"spec":{{"maxUnavailable":1,
+            "selector":{{"matchExpressions":[{{"key":"a","operator":"In","values":{values}}}]}}}}}}"#
+    ));
+    cluster::create(registry, &to, budget).await.unwrap_or_else(|status| panic!("{status}"));
+}
+
+/// The values of the budgets' selectors, and the budget of a pod.
+#[tokio::test]
+async fn a_pod_has_at_most_one_budget() {
+    let rows: [(&[&str], Result<Option<&str>, u16>); 5] = [
+        (&[], Ok(None)),
+        (&["2", "3"], Ok(None)),
+        (&["2", "1", "3"], Ok(Some("b1"))),
+        (&["1", "2", "1"], Err(500)),
+        (&["1", "1", "1"], Err(500)),
+    ];
+    for (budgets, expected) in rows {
+        let registry = cluster::registry().await;
+        for (n, value) in budgets.iter().enumerate() {
+            limit(&registry, &format!("b{n}"), &[(*value).to_owned()]).await;
+        }
+        let found = guard(&registry, &cluster::context()).await;
+        let found = found.map(|guard| guard.map(|guard| object::name(&guard).to_owned()));
+        let found = found.map_err(|status| status.code);
+        assert_eq!(found.as_ref().map(Option::as_deref).map_err(|code| *code), expected);
+    }
+}
+
+async fn guard(registry: &Registry, context: &Context) -> Result<Option<Value>, Status> {
+    let pod = cluster::target(registry, "pods", "p", "");
+    let eviction = Eviction { registry, pod, options: DeleteOptions::default(), context };
+    let budgets = pods::resource(registry, "policy", "poddisruptionbudgets")?;
+    eviction.guard(&budgets, &tree(r#"{"metadata":{"name":"p","labels":{"a":"1"}}}"#)).await
+}
+
+/// Budgets are as long as users make them, so reading them is announced and divided.
+#[tokio::test]
+async fn long_budgets_are_read_on_a_separate_thread() {
+    let registry = cluster::registry().await;
+    let values: Vec<String> = (0..3000).map(|n| format!("{n:040}")).collect();
+    for name in ["a", "b", "c"] {
+        limit(&registry, name, &values).await;
+    }
+    let context = cluster::context();
+    let mut reading = pin!(guard(&registry, &context));
+    let (mut thread, mut polls) = (Thread::Shared, Vec::new());
+    loop {
+        polls.push(thread);
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        let (polled, apart) = work::watched(thread, || reading.as_mut().poll(&mut context));
+        if let Poll::Ready(found) = polled {
+            assert_eq!(found.map_err(|status| status.code), Ok(None));
+            break;
+        }
+        assert!(apart, "it waits for nothing else");
+        thread = Thread::Separate;
+    }
+    assert_eq!(polls, [Thread::Shared, Thread::Separate, Thread::Separate]);
 }
