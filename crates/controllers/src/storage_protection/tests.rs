@@ -4,7 +4,7 @@ use std::future::pending;
 
 use pintle_value::json;
 
-use super::{CLAIMS, VOLUMES, mounts, run};
+use super::{CLAIMS, VOLUMES, is_referred_to, mounts, run};
 use crate::cluster::Cluster;
 
 #[test]
@@ -31,21 +31,49 @@ fn pods_with_a_node_use_their_claims() {
 
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_removed_after_its_pod() {
+    let template =
+        r#"{"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}"#;
+    for (name, source) in [
+        ("c", r#""persistentVolumeClaim":{"claimName":"c"}"#),
+        ("p-v", &format!(r#""ephemeral":{{"volumeClaimTemplate":{template}}}"#)),
+    ] {
+        let cluster = Cluster::start().await;
+        tokio::spawn(run(cluster.environment.clone(), CLAIMS, pending()));
+        cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.ok();
+        let claim = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"default","finalizers":["kubernetes.io/pvc-protection"]}},
+            "spec":{{"accessModes":["ReadWriteOnce"],"resources":{{"requests":{{"storage":"1Gi"}}}}}}}}"#
+        );
+        let pod = format!(
+            r#"{{"metadata":{{"name":"p","namespace":"default"}},"spec":{{"nodeName":"n",
+            "containers":[{{"name":"c","image":"i"}}],"volumes":[{{"name":"v",{source}}}]}}}}"#
+        );
+        cluster.create("persistentvolumeclaims", &claim).await.expect("a claim");
+        cluster.create("pods", &pod).await.expect("a pod");
+        cluster.delete("persistentvolumeclaims", "default", name).await.expect("it begins");
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        let claim = || cluster.get("persistentvolumeclaims", "default", name);
+        assert!(claim().is_some(), "{name} is used");
+        cluster.delete_now("pods", "default", "p").await;
+        while claim().is_some() {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn claims_refer_to_their_attributes_class() {
     let cluster = Cluster::start().await;
-    tokio::spawn(run(cluster.environment.clone(), CLAIMS, pending()));
-    let claim = r#"{"metadata":{"name":"c","namespace":"default","finalizers":["kubernetes.io/pvc-protection"]},
-        "spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}"#;
-    let pod = r#"{"metadata":{"name":"p","namespace":"default"},"spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}],
-        "volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}]}}"#;
     cluster.create("namespaces", r#"{"metadata":{"name":"default"}}"#).await.ok();
+    let claim = r#"{"metadata":{"name":"c","namespace":"default","labels":{"a":"named"}},"spec":{
+        "accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}},
+        "volumeAttributesClassName":"used"}}"#;
     cluster.create("persistentvolumeclaims", claim).await.expect("a claim");
-    cluster.create("pods", pod).await.expect("a pod");
-    cluster.delete("persistentvolumeclaims", "default", "c").await.expect("it begins");
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert!(cluster.get("persistentvolumeclaims", "default", "c").is_some(), "it is used");
-    cluster.delete_now("pods", "default", "p").await;
-    while cluster.get("persistentvolumeclaims", "default", "c").is_some() {
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    for (class, expected) in [("used", true), ("named", false), ("use", false)] {
+        let class = json::parse(format!(r#"{{"metadata":{{"name":"{class}"}}}}"#).as_bytes());
+        let class = class.expect("JSON");
+        let found = is_referred_to(&cluster.environment, &class).await;
+        assert_eq!(found, Ok(expected), "{class:?}");
     }
 }
 
