@@ -1,7 +1,7 @@
 //! Secrets with service account tokens: filled when a user creates one, deleted with their account.
 //!
 //! A queued name is a secret (`namespace/name`), a deleted secret with its account
-//! (`namespace/name/account`), or a deleted account (`namespace//account`).
+//! (`namespace/name/account`), or a namespace with deleted accounts (`namespace/`).
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +19,7 @@ use pintle_registry::{Object, Resource};
 use pintle_store::Kind;
 use pintle_value::{Str, Value};
 
+use crate::pace::Pace;
 use crate::reconcile::{Progress, Reconciler, Source, itself, work};
 use crate::{Environment, body, target, until};
 
@@ -93,8 +94,9 @@ fn secret(secret: &Object) -> Option<Str> {
     Some(format!("{}/{}", secret.item, annotation(&tree, ACCOUNT_NAME)).into())
 }
 
+/// Enqueues a namespace, so that its secrets are read once for all accounts that are deleted.
 fn deleted_account(account: &Object) -> Option<Str> {
-    let name = || format!("{}//{}", account.namespace(), account.name()).into();
+    let name = || format!("{}/", account.namespace()).into();
     (account.kind() == Kind::Deleted).then(name)
 }
 
@@ -104,8 +106,14 @@ fn annotation<'v>(object: &'v Value, name: &str) -> &'v str {
 
 impl TokenSecrets<'_> {
     async fn update_all(&self, namespace: &str) -> Result<Progress, Status> {
+        let fields = self.secrets.strategy.fields();
+        let at = fields.iter().position(|field| field.label == "type");
+        let mut pace = Pace::default();
         for secret in self.environment.registry.objects_in(&self.secrets, namespace) {
-            if secret.tree()?.str_at(&["type"]) == Some(TYPE) {
+            pace.step(secret.size()).await;
+            // The index is read out of a secret once, so that most secrets are not decoded.
+            let index = secret.indexed(fields)?;
+            if at.and_then(|at| index.fields.get(at)).is_some_and(|kind| kind == TYPE) {
                 self.update(namespace, secret.name()).await?;
             }
         }
