@@ -5,11 +5,19 @@ use std::sync::Arc;
 
 use pintle_meta::object;
 use pintle_registry::request::{DeleteOptions, ListOptions, Propagation};
-use pintle_registry::{Resource, Verb};
+use pintle_registry::{Object, Resource, Verb};
 use pintle_value::Value;
 
 use super::extensions;
+use crate::garbage::may_be_terminating;
+use crate::pace::Pace;
 use crate::{Environment, target};
+
+const FINALIZERS: &[&str] = &["metadata", "finalizers"];
+const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
+
+/// The members that tell how far the deletion of an object is.
+const LIFECYCLE: &[&[&str]] = &[&["metadata", "deletionTimestamp"], GRACE, FINALIZERS];
 
 /// The remaining content of a namespace.
 #[derive(Debug, Default)]
@@ -77,6 +85,8 @@ fn resources(environment: &Environment) -> Vec<Arc<Resource>> {
     first
 }
 
+/// Deletes the objects of a resource. Finalizers may keep many and large ones for long, and this is
+/// repeated until they are gone: objects that only wait for others are left alone.
 async fn remove_all(
     environment: &Environment,
     resource: &Arc<Resource>,
@@ -86,20 +96,28 @@ async fn remove_all(
     let collection = target(resource, namespace, "", "");
     let everything = ListOptions::default();
     let list = async || environment.registry.list(&collection, &everything).await;
-    if list().await.is_ok_and(|list| list.objects.is_empty()) {
+    let mut listed = list().await;
+    if listed.as_ref().is_ok_and(|list| list.objects.is_empty()) {
         return;
     }
-    let (options, context) = (deletion(), environment.context(super::USER));
-    let deleted =
-        environment.registry.delete_collection(&collection, &everything, &options, &context).await;
-    if let Err(status) = deleted {
-        left.failures.push(status.message);
+    let mut pace = Pace::default();
+    if !matches!(&listed, Ok(list) if all_wait(&list.objects, &mut pace).await) {
+        let (options, context) = (deletion(), environment.context(super::USER));
+        let deleted = environment
+            .registry
+            .delete_collection(&collection, &everything, &options, &context)
+            .await;
+        if let Err(status) = deleted {
+            left.failures.push(status.message);
+        }
+        listed = list().await;
     }
-    match list().await {
+    match listed {
         Ok(list) => {
             for object in &list.objects {
-                match object.tree() {
-                    Ok(tree) => left.count_finalizers(&tree),
+                pace.step(object.size()).await;
+                match object.excerpt(&[FINALIZERS]) {
+                    Ok(excerpt) => left.count_finalizers(&excerpt),
                     Err(why) => left.failures.push(why.to_string()),
                 }
             }
@@ -110,4 +128,37 @@ async fn remove_all(
         }
         Err(status) => left.failures.push(status.message),
     }
+}
+
+/// Whether another [`deletion`] would change none of the objects. An unreadable object does not
+/// wait, so that its deletion reports the error.
+async fn all_wait(objects: &[Arc<Object>], pace: &mut Pace) -> bool {
+    for object in objects {
+        pace.step(object.size()).await;
+        let waits = may_be_terminating(object.json_bytes())
+            && object.excerpt(LIFECYCLE).is_ok_and(|excerpt| waits(&excerpt));
+        if !waits {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether an object is being deleted and waits for the end of its grace period, or afterwards for
+/// finalizers that a [`deletion`] does not remove.
+pub(super) fn waits(object: &Value) -> bool {
+    if !object::is_terminating(object) {
+        return false;
+    }
+    let mut finalizers = object::finalizers(object).peekable();
+    match object.at(GRACE).and_then(Value::as_int) {
+        Some(1..) => true,
+        Some(0) => finalizers.peek().is_some() && finalizers.all(stays),
+        _ => false,
+    }
+}
+
+/// Whether a finalizer stays although dependents are deleted in the background.
+fn stays(finalizer: &str) -> bool {
+    !matches!(finalizer, "orphan" | "foregroundDeletion")
 }

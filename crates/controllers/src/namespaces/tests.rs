@@ -3,7 +3,8 @@ use std::time::Duration;
 use pintle_meta::Reason;
 use pintle_value::Value;
 
-use crate::cluster::{Cluster, Running, gone};
+use super::content::waits;
+use crate::cluster::{Cluster, Running, gone, tree};
 
 fn running(cluster: &Cluster) -> Running {
     let environment = cluster.environment.clone();
@@ -90,6 +91,25 @@ async fn a_namespace_waits_for_finalizers_and_reports_them() {
     cluster.update("configmaps", object).await.expect("updated");
     gone(&mut watch, "ns").await;
     controller.stop().await;
+}
+
+/// Objects whose deletion would change nothing are not deleted again.
+#[test]
+fn objects_wait_for_their_grace_period_or_others_finalizers() {
+    let rows = [
+        (r#""deletionGracePeriodSeconds":30"#, true),
+        (r#""deletionGracePeriodSeconds":0,"finalizers":["example.com/f"]"#, true),
+        (r#""deletionGracePeriodSeconds":0,"finalizers":["example.com/f","orphan"]"#, false),
+        (r#""deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"]"#, false),
+        (r#""deletionGracePeriodSeconds":0"#, false),
+        (r#""finalizers":["example.com/f"]"#, false),
+    ];
+    for (metadata, expected) in rows {
+        let deleted = r#""deletionTimestamp":"2026-01-01T00:00:00Z""#;
+        let object = tree(&format!(r#"{{"metadata":{{{deleted},{metadata}}}}}"#));
+        assert_eq!(waits(&object), expected, "{metadata}");
+        assert!(!waits(&tree(&format!(r#"{{"metadata":{{{metadata}}}}}"#))), "{metadata}");
+    }
 }
 
 /// A namespace that terminated before the controller started, with a finalizer of another
