@@ -92,8 +92,8 @@ impl Recounts {
         self.due.lock().remove(quota)
     }
 
-    /// Requests a count when a pod's grace period is over, or if it was removed while neither
-    /// writes nor counts released it.
+    /// Requests a count when a pod's grace period is over, and if it was removed while writes did not
+    /// release it.
     pub(super) fn observe(&self, environment: &Environment, pod: &str) -> Result<Progress, Status> {
         let (namespace, name) = split(pod);
         let now = (environment.clock)();
@@ -103,7 +103,9 @@ impl Recounts {
         let mut ends = self.ends.lock();
         let Some(end) = end else {
             let until = ChargedUntil::for_write(now);
-            if let Some(End { micros, is_left_out: false }) = ends.remove(pod)
+            // If a count left the pod out, the write that removed it may have released it again: by
+            // another end that a DELETE had set, and that was not observed.
+            if let Some(End { micros, .. }) = ends.remove(pod)
                 && until.is_after(micros.saturating_sub(MARGIN_MICROS))
             {
                 self.request(namespace);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use pintle_value::Value;
 use tokio::task::JoinSet;
 
+use super::recounts::Recounts;
 use crate::cluster::{Cluster, Running};
 
 const QUOTAS: &str = "resourcequotas";
@@ -132,5 +133,27 @@ async fn a_pod_is_released_once_after_its_grace_period() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         see(&cluster, "q", "pods", "1").await;
         controller.stop().await;
+    }
+}
+
+/// How long a pod's grace period is over when its removal is observed, and whether that requests a
+/// count. A pod that a count left out may have got another end before it was removed.
+#[tokio::test]
+async fn a_pod_that_writes_may_have_charged_wrongly_is_counted_again() {
+    for (seconds, expected) in [(0, false), (100, true), (400, true)] {
+        let cluster = start().await;
+        make_pod(&cluster, "goes", "x").await;
+        cluster.delete("pods", "ns", "goes").await.expect("deleted");
+        cluster.pass_seconds(seconds);
+        let recounts = Recounts::new(&cluster.environment);
+        let requests = async || {
+            let next = tokio::time::timeout(Duration::from_millis(10), recounts.next());
+            next.await.is_ok_and(|namespaces| namespaces.contains("ns"))
+        };
+        recounts.observe(&cluster.environment, "ns/goes").expect("observed");
+        requests().await;
+        cluster.delete_now("pods", "ns", "goes").await;
+        recounts.observe(&cluster.environment, "ns/goes").expect("observed");
+        assert_eq!(requests().await, expected, "{seconds}");
     }
 }
