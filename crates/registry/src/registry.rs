@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_store::{Opening, Revision, Store, StoredState};
 use pintle_value::Value;
+use tokio::runtime::Handle;
 
 use crate::admission::{Admission, Waited};
 use crate::cache::{Cache, Head};
@@ -57,6 +58,9 @@ pub struct Registry {
     pub(crate) garbage_collection: bool,
     pub(crate) retry_queues: RetryQueues,
     pub(crate) posting_queues: PostingQueues,
+    /// The runtime of the workers of these queues. Callers may have others, which are slower to
+    /// poll.
+    pub(crate) runtime: Handle,
     /// The permit to read an old state of a collection from the store.
     pub(crate) recalls: tokio::sync::Mutex<()>,
     /// The durations of the admission phases.
@@ -76,7 +80,8 @@ struct Served {
 }
 
 impl Registry {
-    /// Opens the store, which fills the watch cache, and serves `definitions`.
+    /// Opens the store, which fills the watch cache, and serves `definitions`. The registry's tasks
+    /// run on the current runtime.
     pub async fn open(
         options: Options,
         definitions: Vec<ResourceDefinition>,
@@ -93,6 +98,7 @@ impl Registry {
             garbage_collection: options.garbage_collection,
             retry_queues: RetryQueues::new(),
             posting_queues: PostingQueues::new(),
+            runtime: Handle::current(),
             recalls: tokio::sync::Mutex::new(()),
             admission_phases: PhaseDurations::default(),
             encoding_cache: Arc::new(EncodingCache::new(options.encodings_bytes_max)),

@@ -103,7 +103,7 @@ impl Registry {
                 cache: self.cache.clone(),
                 is_done: false,
             };
-            tokio::spawn(worker.run());
+            self.runtime.spawn(worker.run());
         }
     }
 
