@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pintle_value::Str;
 
+use crate::allowance::Allowance;
 use crate::checker;
 use crate::cost;
 use crate::error::CompileError;
@@ -56,15 +57,30 @@ impl Environment {
     /// # Errors
     /// The problems of the expression, with upstream's messages.
     pub fn compile(&self, expression: &str) -> Result<Program, CompileError> {
+        self.compile_within(&mut Allowance::unlimited(), expression)
+    }
+
+    /// Like [`Self::compile`], for one of several expressions that share an allowance.
+    ///
+    /// # Errors
+    /// The problems of the expression, or [`CompileError::Spent`].
+    pub fn compile_within(
+        &self,
+        allowance: &mut Allowance,
+        expression: &str,
+    ) -> Result<Program, CompileError> {
+        if allowance.is_spent() {
+            return Err(CompileError::Spent);
+        }
         let mut issues = Issues::new(expression);
-        let Some(parsed) = parser::parse(expression, self.bindings, &mut issues) else {
-            return Err(issues.sorted().into());
-        };
-        let checked = checker::check(&parsed.root, parsed.nodes, &self.scope, &mut issues);
+        let (root, nodes) = parser::parse(expression, self.bindings, &mut issues);
+        allowance.spend_nodes(nodes);
+        let Some(root) = root else { return Err(issues.sorted().into()) };
+        let checked = checker::check(&root, nodes, &self.scope, &mut issues, allowance);
         let Some(checked) = checked else { return Err(issues.sorted().into()) };
-        let estimate = cost::estimate(&parsed.root, &checked, &self.scope);
-        let plan = plan::plan(&parsed.root, &checked, self.scope.composed())
+        let estimate = cost::estimate(&root, &checked, &self.scope);
+        let plan = plan::plan(&root, &checked, self.scope.composed(), allowance)
             .map_err(CompileError::Constant)?;
-        Ok(Program::new(plan, &parsed.root, &checked, estimate, &self.scope))
+        Ok(Program::new(plan, &root, &checked, estimate, &self.scope))
     }
 }

@@ -13,6 +13,9 @@ pub enum CompileError {
     /// A constant part of it cannot be evaluated.
     #[error("{0}")]
     Constant(EvalError),
+    /// The expressions before it have used up the allowance that it shares with them.
+    #[error("the expressions of the object are too large together")]
+    Spent,
 }
 
 /// Why an evaluation failed, with upstream's message.

@@ -9,7 +9,7 @@
 //! | `source`, `error`, `ast`, `escape` | texts, errors, the syntax tree |
 //! | `types` | types, and the declarations of values by callers |
 //! | `number`, `time`, `url`, `address`, `semver`, `format`, `pattern` | scalars of Kubernetes' types, independent of values |
-//! | `context`, `authorizer` | the budget of an evaluation; the interface for authorization checks |
+//! | `context`, `allowance`, `authorizer` | the budget of an evaluation; the limit of compilations; the interface for authorization checks |
 //! | `value`, `bindings` | values, and the values of variables |
 //! | `functions`, `library` | the definition of a function; the tables of all functions |
 //! | `scope`, `parser`, `checker`, `cost` | names, text to tree, tree to types, types to cost |
@@ -26,6 +26,7 @@
 //!   budget of time and memory.
 
 mod address;
+mod allowance;
 mod ast;
 mod authorizer;
 mod bindings;
@@ -55,6 +56,7 @@ mod types;
 mod url;
 mod value;
 
+pub use allowance::Allowance;
 pub use authorizer::{Authorizer, Decision, Question, ResourceCheck, Subject};
 pub use bindings::Bindings;
 pub use composition::{Composed, Composition};

@@ -6,8 +6,8 @@ use crate::source::Issues;
 
 /// Whether an expression contains `operand.field` or `operand.?field`; false if it does not parse.
 pub fn selects(expression: &str, operand: &str, field: &str) -> bool {
-    let parsed = parser::parse(expression, false, &mut Issues::new(expression));
-    parsed.is_some_and(|parsed| has(&parsed.root, operand, field))
+    let (root, _) = parser::parse(expression, false, &mut Issues::new(expression));
+    root.is_some_and(|root| has(&root, operand, field))
 }
 
 fn has(expr: &Expr, operand: &str, field: &str) -> bool {

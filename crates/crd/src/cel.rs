@@ -12,7 +12,7 @@ mod tests;
 
 use pintle_cel::Program;
 
-pub(crate) use compile::{Rules, validate};
+pub(crate) use compile::{Rules, allowance, validate};
 pub(crate) use evaluate::evaluate;
 pub(crate) use field_path::field_path;
 

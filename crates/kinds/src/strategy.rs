@@ -48,6 +48,7 @@ pub(crate) struct Strategy {
     pub deletion: Deletion,
     pub terminating: fn(&mut Value),
     pub held: fn(&Value) -> bool,
+    pub is_expensive: bool,
     pub ttl_seconds: Option<u64>,
     pub fields: &'static [SelectableField],
     /// The message for an unknown field label, if the kind has its own.
@@ -153,6 +154,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     deletion: Deletion::Graceful,
     terminating: |_| {},
     held: |_| false,
+    is_expensive: false,
     ttl_seconds: None,
     fields: &[],
     unknown_label: None,
@@ -295,6 +297,10 @@ impl registry::Strategy for Strategy {
 
     fn blocks_removal(&self, object: &Value) -> bool {
         (self.held)(object)
+    }
+
+    fn is_expensive(&self) -> bool {
+        self.is_expensive
     }
 
     fn ttl_seconds(&self) -> Option<u64> {

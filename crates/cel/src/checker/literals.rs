@@ -2,6 +2,7 @@
 //! mixed types.
 
 use super::{Checked, format_strings};
+use crate::allowance::Allowance;
 use crate::ast::{Call, Entry, Expr, Item, Kind, Literal};
 use crate::pattern::Pattern;
 use crate::source::Issues;
@@ -9,8 +10,15 @@ use crate::time;
 use crate::types::Type;
 
 /// Reports invalid literals anywhere in the expression.
-pub(super) fn check(root: &Expr, checked: &Checked, issues: &mut Issues) {
-    Literals { checked, issues, room: Pattern::ROOM }.expr(root, false);
+pub(super) fn check(
+    root: &Expr,
+    checked: &Checked,
+    issues: &mut Issues,
+    allowance: &mut Allowance,
+) {
+    let mut literals = Literals { checked, issues, room: Pattern::ROOM };
+    literals.expr(root, false);
+    allowance.spend_room(literals.room);
 }
 
 struct Literals<'a> {

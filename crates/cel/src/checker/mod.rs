@@ -10,6 +10,7 @@ mod unify;
 
 use std::sync::Arc;
 
+use crate::allowance::Allowance;
 use crate::ast::{Call, Entry, Expr, Field, Item, Kind, Literal, Select, Struct};
 use crate::functions::{self, Function, Overload};
 use crate::library;
@@ -86,6 +87,7 @@ pub(crate) fn check(
     nodes: usize,
     scope: &Scope,
     issues: &mut Issues,
+    allowance: &mut Allowance,
 ) -> Option<Checked> {
     let mut checker = Checker {
         scope,
@@ -99,6 +101,7 @@ pub(crate) fn check(
     let Checker { types, references, unifier, issues, .. } = checker;
     let resolve = |t: Option<Type>| unifier.resolve(&t.unwrap_or(Type::Dyn), true);
     let types = types.into_iter().map(resolve).collect();
+    allowance.spend_visits(unifier.visits());
     if unifier.is_exceeded() {
         issues.report_only(format!("type size exceeds limit: {NODES_MAX}"));
     }
@@ -106,7 +109,7 @@ pub(crate) fn check(
         return None;
     }
     let checked = Checked { types, references };
-    literals::check(root, &checked, issues);
+    literals::check(root, &checked, issues, allowance);
     issues.is_empty().then_some(checked)
 }
 

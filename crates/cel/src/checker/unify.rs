@@ -34,6 +34,11 @@ impl Unifier {
         self.exceeded.get()
     }
 
+    /// The number of nodes of types that were visited.
+    pub(super) const fn visits(&self) -> usize {
+        self.visits.get()
+    }
+
     /// Counts a visited node; returns false if the limit is exceeded.
     fn visit(&self) -> bool {
         self.visits.set(self.visits.get() + 1);

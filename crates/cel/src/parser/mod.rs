@@ -34,19 +34,14 @@ const FACTORS: &[(&str, &str)] = &[("*", "_*_"), ("/", "_/_"), ("%", "_%_")];
 
 const TERMS: &[(&str, &str)] = &[("+", "_+_"), ("-", "_-_")];
 
-/// A parsed expression and its number of nodes.
-pub(crate) struct Parsed {
-    pub(crate) root: Expr,
-    pub(crate) nodes: usize,
-}
-
-/// Parses `text`; `None` if issues were reported. `bindings` enables `cel.bind`.
-pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> Option<Parsed> {
+/// Parses `text`. Returns the expression, `None` if issues were reported, and the number of nodes.
+/// `bindings` enables `cel.bind`.
+pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> (Option<Expr>, usize) {
     let length = text.chars().count();
     if length > LENGTH_MAX {
         let message = "expression code point size exceeds limit: size: ";
         issues.report(None, format!("{message}{length}, limit {LENGTH_MAX}"));
-        return None;
+        return (None, 0);
     }
     let tokens = token::tokens(text, issues);
     let also: (usize, &[&str]) = (0, &[]);
@@ -54,8 +49,7 @@ pub(crate) fn parse(text: &str, bindings: bool, issues: &mut Issues) -> Option<P
         Parser { text, tokens, next: 0, also, open: 0, nodes: 0, depth: 0, bindings, issues };
     let root = parser.whole();
     let nodes = parser.nodes as usize;
-    let root = root.ok().filter(|_| parser.issues.is_empty())?;
-    Some(Parsed { root, nodes })
+    (root.ok().filter(|_| parser.issues.is_empty()), nodes)
 }
 
 /// An issue was reported; parsing ends.

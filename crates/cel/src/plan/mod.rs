@@ -9,6 +9,7 @@ mod fold;
 
 use std::sync::Arc;
 
+use crate::allowance::Allowance;
 use crate::ast::{Call, Comprehension, Entry, Expr, Field, Item, Kind, Struct};
 use crate::bindings::Bindings;
 use crate::checker::{Checked, Reference};
@@ -92,11 +93,14 @@ pub(crate) fn plan(
     root: &Expr,
     checked: &Checked,
     composed: Option<usize>,
+    allowance: &mut Allowance,
 ) -> Result<Plan, EvalError> {
     let used_values = Vec::new();
     let (scopes, slots, room) = (Vec::new(), 0, Pattern::ROOM);
     let mut planner = Planner { checked, composed, used_values, scopes, slots, room };
-    let root = planner.plan(root)?;
+    let root = planner.plan(root);
+    allowance.spend_room(planner.room);
+    let root = root?;
     Ok(Plan { root, slots: planner.slots, used_values: planner.used_values })
 }
 

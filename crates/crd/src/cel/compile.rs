@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pintle_cel::{CompileError, Declaration, Environment, Program, Type as Output};
+use pintle_cel::{Allowance, CompileError, Declaration, Environment, Program, Type as Output};
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Path, Str, Value};
 
@@ -13,6 +13,11 @@ use crate::structural::{Additional, Expression, List, Structural, Type};
 /// The limits of the estimated cost of one rule, and of all rules of a schema.
 const RULE_COST_MAX: u64 = 10_000_000;
 const SCHEMA_COST_MAX: u64 = 100_000_000;
+/// The maximum size of all rules of a definition, and of those of a version on first use: nodes,
+/// and bytes of patterns. Upstream has no such limit. Definitions with hundreds of rules have less
+/// than 100,000 nodes.
+const NODES_MAX: usize = 1_000_000;
+const PATTERN_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// The maximum number of expensive rules that are reported.
 const EXPENSIVE_MAX: usize = 4;
 
@@ -29,15 +34,19 @@ pub(crate) struct Rules {
 impl Rules {
     /// Compiles the rules of a schema; `is_object` is true for the schema of a whole object.
     pub(crate) fn of(schema: &Structural, is_object: bool) -> Option<Self> {
-        let below = |schema: &Structural| Self::of(schema, schema.embedded);
+        Self::within(&mut allowance(), schema, is_object)
+    }
+
+    fn within(allowance: &mut Allowance, schema: &Structural, is_object: bool) -> Option<Self> {
         let own = match schema.expressions.is_empty() {
             true => Vec::new(),
-            false => compile(&schema.expressions, declare(schema, is_object)),
+            false => compile(&schema.expressions, declare(schema, is_object), allowance),
         };
+        let mut below = |schema: &Structural| Self::within(allowance, schema, schema.embedded);
         let properties = schema.properties.iter();
         let rules = Self {
             own,
-            items: schema.items.as_deref().and_then(below).map(Box::new),
+            items: schema.items.as_deref().and_then(&mut below).map(Box::new),
             properties: properties.filter_map(|(n, s)| Some((n.clone(), below(s)?))).collect(),
             additional: schema.additional().and_then(below).map(Box::new),
         };
@@ -49,14 +58,31 @@ impl Rules {
     }
 }
 
-fn compile(expressions: &[Expression], declared: Option<Declared>) -> Vec<Compiled> {
-    let Some(declared) = declared else { return Vec::new() };
-    let declaration = Arc::new(declared.declaration);
-    let each = expressions.iter().enumerate().filter(|(_, e)| !e.rule.trim().is_empty());
-    each.map(|(index, expression)| compile_one(index, expression, &declaration)).collect()
+/// What the rules of one definition may take.
+pub(crate) const fn allowance() -> Allowance {
+    Allowance::new(NODES_MAX, PATTERN_BYTES_MAX)
 }
 
-fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration>) -> Compiled {
+/// The expressions with a rule, and their indices.
+fn rules(expressions: &[Expression]) -> impl Iterator<Item = (usize, &Expression)> {
+    expressions.iter().enumerate().filter(|(_, e)| !e.rule.trim().is_empty())
+}
+
+fn compile(
+    expressions: &[Expression],
+    declared: Option<Declared>,
+    allowance: &mut Allowance,
+) -> Vec<Compiled> {
+    let Some(declared) = declared else { return Vec::new() };
+    let declaration = Arc::new(declared.declaration);
+    rules(expressions).map(|rule| compile_one(rule, &declaration, allowance)).collect()
+}
+
+fn compile_one(
+    (index, expression): (usize, &Expression),
+    declared: &Arc<Declaration>,
+    allowance: &mut Allowance,
+) -> Compiled {
     let is_optional = expression.optional_old_self == Some(true);
     let with_old = |old| Environment::new().with("self", declared.clone()).with("oldSelf", old);
     let environment = with_old(match is_optional {
@@ -65,7 +91,7 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
     });
     // Upstream's message for this failure of a rule, unlike that of a message expression, has one
     // more word.
-    let program = self::program(&environment, &expression.rule).map_err(|why| {
+    let program = self::program(&environment, &expression.rule, allowance).map_err(|why| {
         if why.starts_with("instantiation") { format!("program {why}") } else { why }
     });
     let program = program.and_then(|program| match program.output_type() {
@@ -74,14 +100,14 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
     });
     let given = &expression.message_expression;
     let message = (!given.trim().is_empty()).then(|| {
-        let program =
-            self::program(&environment, given).map_err(|why| format!("messageExpression {why}"))?;
+        let program = self::program(&environment, given, allowance)
+            .map_err(|why| format!("messageExpression {why}"))?;
         if *program.output_type() != Output::String {
             return Err("messageExpression must evaluate to a string".to_owned());
         }
         let cost_max = program.estimate().max;
         let program = match is_optional && program.uses("oldSelf") {
-            true => self::program(&with_old(declared.clone()), given).ok(),
+            true => self::program(&with_old(declared.clone()), given, allowance).ok(),
             false => Some(program),
         };
         Ok(Message { cost_max, program })
@@ -90,10 +116,14 @@ fn compile_one(index: usize, expression: &Expression, declared: &Arc<Declaration
     Compiled { index, program, message, uses_old_self }
 }
 
-fn program(environment: &Environment, expression: &str) -> Result<Program, String> {
-    environment.compile(expression).map_err(|error| match error {
-        CompileError::Issues(issues) => format!("compilation failed: {issues}"),
+fn program(
+    environment: &Environment,
+    expression: &str,
+    allowance: &mut Allowance,
+) -> Result<Program, String> {
+    environment.compile_within(allowance, expression).map_err(|error| match error {
         CompileError::Constant(error) => format!("instantiation failed: {error}"),
+        error => format!("compilation failed: {error}"),
     })
 }
 
@@ -104,11 +134,13 @@ pub(crate) fn validate(
     unchanged: bool,
     known: &[Error],
     path: &Path,
+    allowance: &mut Allowance,
 ) -> Errors {
     let mut broken: Vec<&str> = known.iter().map(|error| &*error.field).collect();
     broken.sort_unstable();
+    let (errors, expensive) = (Errors::new(), Vec::new());
     let mut checker =
-        Checker { errors: Errors::new(), broken, unchanged, total: 0, expensive: Vec::new() };
+        Checker { errors, broken, unchanged, allowance, is_over: false, total: 0, expensive };
     checker.schema(schema, true, path, &Repetition { cardinality: Some(1), uncorrelatable: None });
     if checker.total > SCHEMA_COST_MAX {
         let words = "contributed to estimated rule cost total exceeding cost limit for entire \
@@ -127,6 +159,10 @@ struct Checker<'e> {
     /// The paths of other errors of the schema, sorted.
     broken: Vec<&'e str>,
     unchanged: bool,
+    /// What is left for the rules of the definition.
+    allowance: &'e mut Allowance,
+    /// Whether the allowance is spent and this is reported.
+    is_over: bool,
     total: u64,
     expensive: Vec<(u64, Path)>,
 }
@@ -147,6 +183,9 @@ impl Checker<'_> {
         path: &Path,
         repetition: &Repetition,
     ) {
+        if self.errors.is_full() || self.is_over {
+            return;
+        }
         self.rules(schema, is_object, path, repetition);
         let rules = schema.rules.as_deref();
         let count = |given: Option<i64>| given.map(|given| u64::try_from(given).unwrap_or(0));
@@ -193,9 +232,18 @@ impl Checker<'_> {
         };
         let most = REQUEST_BYTES_MAX / (declared.size_min + 1);
         let cardinality = repetition.cardinality.unwrap_or(most);
-        for compiled in compile(&schema.expressions, Some(declared)) {
-            let expression = &schema.expressions[compiled.index];
-            let at = at.index(compiled.index);
+        let declaration = Arc::new(declared.declaration);
+        for (index, expression) in rules(&schema.expressions) {
+            let at = at.index(index);
+            if self.errors.is_full() {
+                return;
+            }
+            if self.allowance.is_spent() {
+                self.is_over = true;
+                let words = CompileError::Spent.to_string();
+                return self.errors.push(Error::forbidden(&at.field("rule"), words));
+            }
+            let compiled = compile_one((index, expression), &declaration, self.allowance);
             self.rule(expression, &compiled, cardinality, &at, repetition);
         }
     }

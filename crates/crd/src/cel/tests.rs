@@ -10,7 +10,7 @@ fn value(text: &str) -> Value {
 
 /// The errors of the rules of a schema.
 fn checked(schema: &Value) -> Errors {
-    validate(&Structural::read(schema), false, &[], &Path::new("s"))
+    validate(&Structural::read(schema), false, &[], &Path::new("s"), &mut allowance())
 }
 
 /// The errors and the warnings.
@@ -302,7 +302,10 @@ fn estimated_costs_are_limited_per_rule_and_in_total() {
     }
     // An update that does not change the schema is not subject to the limit of one rule.
     let schema = value(&list(open, &given(&eight)));
-    assert_eq!(validate(&Structural::read(&schema), true, &[], &Path::new("s")), Errors::new());
+    assert_eq!(
+        validate(&Structural::read(&schema), true, &[], &Path::new("s"), &mut allowance()),
+        Errors::new()
+    );
 }
 
 #[test]
@@ -331,7 +334,8 @@ fn rules_are_checked_when_a_definition_is_written() {
             Some("exceeds budget by factor of more than 100x"),
         ),
     ] {
-        let errors = validate(&Structural::read(&value(&schema)), false, &[], &path);
+        let errors =
+            validate(&Structural::read(&value(&schema)), false, &[], &path, &mut allowance());
         match expected {
             None => assert_eq!(errors, Errors::new(), "{schema}"),
             Some(words) => {

@@ -4,6 +4,7 @@
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
+use pintle_cel::Allowance;
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, order::Ordered};
 
@@ -41,12 +42,14 @@ const AT_ROOT: &[(&str, &str)] = &[
 ];
 
 /// Validates a schema; `old` is the previous schema of the version. An unchanged schema is not
-/// checked against the limits of a single rule's cost and of the patterns' memory.
+/// checked against the limits of a single rule's cost and of the patterns' memory. `rules` is what
+/// is left for the rules of the definition.
 pub(super) fn validate(
     schema: &Value,
     old: Option<&Value>,
     (has_status, strictness): (bool, Strictness),
     path: &Path,
+    rules: &mut Allowance,
 ) -> Errors {
     let path = path.field("openAPIV3Schema");
     let mut errors = Errors::new();
@@ -85,11 +88,11 @@ pub(super) fn validate(
     let no_default = strictness.no_defaults.map(str::to_owned);
     checker.schema(schema, &path, &Context { is_root: true, no_default, in_meta: false });
     let typed = typed.filter(|_| !checker.errors.is_full());
-    let rules = typed.map_or_else(Errors::new, |structural| {
-        crate::cel::validate(&structural, unchanged, &checker.errors, &path)
+    let wrong = typed.map_or_else(Errors::new, |structural| {
+        crate::cel::validate(&structural, unchanged, &checker.errors, &path, rules)
     });
     errors.extend(checker.errors);
-    errors.extend(rules);
+    errors.extend(wrong);
     if let Some(words) = unreadable.filter(|_| errors.is_empty() && strictness.structural) {
         errors.push(Error::invalid(&path, &"".into(), words));
     }

@@ -208,13 +208,15 @@ impl<'a> Parts<'a> {
         let with_status = self.crd.versions().filter(|version| version.has_status());
         let with_status: BTreeSet<Ordered<&Value>> =
             with_status.filter_map(|version| version.schema()).map(Ordered).collect();
+        let mut rules = crate::cel::allowance();
         for (path, version, given) in self.each("schema", "validation") {
             let Some(schema) = given.get("openAPIV3Schema").filter(|s| !s.is_null()) else {
                 continue;
             };
             let old = before.get(version.name()).copied();
             let has_status = with_status.contains(&Ordered(schema));
-            errors.extend(openapi::validate(schema, old, (has_status, self.strictness), &path));
+            let context = (has_status, self.strictness);
+            errors.extend(openapi::validate(schema, old, context, &path, &mut rules));
         }
         for (path, _, given) in self.each("subresources", "subresources") {
             check_scale(given, &path, errors);

@@ -63,12 +63,17 @@ const MUTATING_WEBHOOKS: Strategy =
 const VALIDATING_WEBHOOKS: Strategy =
     Strategy { default: |object| set(object, &[Each("webhooks", WEBHOOK)]), ..WEBHOOKS };
 
-const WEBHOOKS: Strategy =
-    Strategy { generation: Generation::SpecAsSent, validate: webhooks::validate, ..BASE };
+const WEBHOOKS: Strategy = Strategy {
+    generation: Generation::SpecAsSent,
+    validate: webhooks::validate,
+    is_expensive: true,
+    ..BASE
+};
 
 const MUTATING_POLICY: Strategy = Strategy {
     default: |object| set(object, POLICY_DEFAULTS),
     validate: |new, _| policies::validate_mutating(new),
+    is_expensive: true,
     ..BASE
 };
 
@@ -78,6 +83,7 @@ const VALIDATING_POLICY: Strategy = Strategy {
     unconditional_update: false,
     default: |object| set(object, POLICY_DEFAULTS),
     validate: |new, _| policies::validate_validating(new),
+    is_expensive: true,
     declared_rules: false,
     parts: &[Part {
         validate: |new, _| {

@@ -64,6 +64,7 @@ const DEFINITION: Strategy = Strategy {
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::lifecycle::begin_deletion,
     validate: pintle_crd::validate,
+    is_expensive: true,
     warnings: pintle_crd::warnings,
     ..COUNTED_WITH_STATUS
 };

@@ -84,6 +84,7 @@ const CLASS: Strategy = Strategy {
     name: NameRule::Custom(names::long_name_rule),
     delete_returns_object: true,
     validate: classes::validate,
+    is_expensive: true,
     declared_rules: false,
     ..COUNTED
 };
@@ -124,6 +125,7 @@ const CLAIM: Strategy = Strategy {
         None => claims::validate(&Field::root(new).get("spec")),
         Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
     },
+    is_expensive: true,
     declared_rules: false,
     parts: &[Part {
         prepare: status::drop_deallocated,
@@ -141,6 +143,7 @@ const CLAIM_TEMPLATE: Strategy = Strategy {
         errors.extend(unchanged(new, old, &[frozen(&["spec"])]));
         errors
     },
+    is_expensive: true,
     declared_rules: false,
     ..PLAIN
 };

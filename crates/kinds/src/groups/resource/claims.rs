@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pintle_meta::{field::Error, names, validation};
 use pintle_value::Value;
 
-use super::{expressions::check_selectors, named};
+use super::{expressions::Selectors, named};
 use crate::{
     field::{Errors, Field},
     pods,
@@ -91,7 +91,10 @@ impl<'a> Requests<'a> {
 
 fn check_devices(devices: &Field<'_>, errors: &mut Errors) {
     let requests = Requests::of(devices.value());
-    named::each_of_set(devices, "requests", (REQUESTS_MAX, "name"), errors, &mut check_request);
+    let mut selectors = Selectors::new();
+    let mut check =
+        |request: &Field<'_>, errors: &mut Errors| check_request(request, &mut selectors, errors);
+    named::each_of_set(devices, "requests", (REQUESTS_MAX, "name"), errors, &mut check);
     named::each(devices, "constraints", CONSTRAINTS_MAX, errors, &mut |constraint, errors| {
         requests.check_all(constraint, errors);
         check_constraint(constraint, errors);
@@ -102,7 +105,7 @@ fn check_devices(devices: &Field<'_>, errors: &mut Errors) {
     });
 }
 
-fn check_request(request: &Field<'_>, errors: &mut Errors) {
+fn check_request(request: &Field<'_>, selectors: &mut Selectors, errors: &mut Errors) {
     const ONE_OF: &str = "exactly one of `exactly` or `firstAvailable` is required";
     named::label(&request.get("name"), errors);
     let has_alternatives = !request.get("firstAvailable").is_empty();
@@ -116,23 +119,23 @@ fn check_request(request: &Field<'_>, errors: &mut Errors) {
             let bounds = (ALTERNATIVES_MAX, "name");
             let check = &mut |alternative: &Field<'_>, errors: &mut Errors| {
                 named::label(&alternative.get("name"), errors);
-                check_wanted(alternative, errors);
+                check_wanted(alternative, selectors, errors);
             };
             named::each_of_set(request, "firstAvailable", bounds, errors, check);
         }
-        (Some(exactly), false) => check_wanted(&exactly, errors),
+        (Some(exactly), false) => check_wanted(&exactly, selectors, errors),
     }
 }
 
 /// Checks a device request, exact or an alternative.
-fn check_wanted(wanted: &Field<'_>, errors: &mut Errors) {
+fn check_wanted(wanted: &Field<'_>, selectors: &mut Selectors, errors: &mut Errors) {
     let class = wanted.get("deviceClassName");
     if class.is_empty() {
         errors.push(class.required(""));
     } else {
         class.all_invalid(names::dns1123_subdomain(class.text()), errors);
     }
-    check_selectors(wanted, errors);
+    selectors.check(wanted, errors);
     let (mode, count) = (wanted.get("allocationMode"), wanted.get("count"));
     let number = count.int().unwrap_or(0);
     match mode.text() {

@@ -5,7 +5,7 @@ use pintle_value::Value;
 
 use super::{
     claims::{EFFECTS, check_config},
-    expressions::check_selectors,
+    expressions::Selectors,
     named,
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
         old.is_none_or(|old| !same(spec.value().get(member), old.at(&["spec", member])))
     };
     if is_new("selectors") {
-        check_selectors(&spec, &mut errors);
+        Selectors::new().check(&spec, &mut errors);
     }
     if is_new("config") {
         named::each(&spec, "config", CONFIGS_MAX, &mut errors, &mut check_config);

@@ -1,8 +1,11 @@
 //! Expressions that select devices.
 
-use std::sync::OnceLock;
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::OnceLock,
+};
 
-use pintle_cel::{Declaration, Environment, Object, Type};
+use pintle_cel::{Allowance, CompileError, Declaration, Environment, Object, Type};
 use pintle_meta::field::Error;
 
 use crate::field::{Errors, Field};
@@ -14,34 +17,73 @@ const DRIVER_LENGTH_MAX: u64 = 63;
 const COUNT_MAX: u64 = 32;
 const SELECTORS_MAX: usize = 32;
 
-/// Checks the selectors of a request or of a class.
-pub(super) fn check_selectors(holder: &Field<'_>, errors: &mut Errors) {
-    super::named::each(holder, "selectors", SELECTORS_MAX, errors, &mut |selector, errors| {
-        match selector.find("cel") {
-            None => errors.push(selector.get("cel").required("")),
-            Some(cel) => check(&cel.get("expression"), errors),
-        }
-    });
+/// The maximum size of all expressions of an object together: nodes, and bytes of patterns. A claim
+/// can have 8,192 expressions, each of which may have 200,000 nodes. Upstream has no such limit.
+const NODES_MAX: usize = 400_000;
+const PATTERN_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Checks the selectors of one object.
+pub(super) struct Selectors {
+    /// What is left for the object's expressions.
+    allowance: Allowance,
+    /// The expressions that were checked, each with its error.
+    checked: HashMap<String, Option<Error>>,
+    /// Whether the allowance is spent and this is reported.
+    is_over: bool,
 }
 
-fn check(field: &Field<'_>, errors: &mut Errors) {
-    let expression = field.text();
-    if expression.len() > LENGTH_MAX {
-        return errors.push(Error::too_long(&field.path(), LENGTH_MAX));
+impl Selectors {
+    pub(super) fn new() -> Self {
+        let allowance = Allowance::new(NODES_MAX, PATTERN_BYTES_MAX);
+        Self { allowance, checked: HashMap::new(), is_over: false }
     }
-    match environment().compile(expression) {
-        Err(error) => {
-            errors.push(field.invalid_as(expression, format!("compilation failed: {error}")));
-        }
-        Ok(program) => {
-            if !matches!(program.output_type(), Type::Bool | Type::Dyn) {
-                let output = program.output_type();
-                let words = format!("must evaluate to bool or the unknown type, not {output}");
-                errors.push(field.invalid_as(expression, words));
-            } else if program.estimate().max > COST_MAX {
-                errors.push(field.forbidden("too complex, exceeds cost limit"));
+
+    /// Checks the selectors of a request or of a class.
+    pub(super) fn check(&mut self, holder: &Field<'_>, errors: &mut Errors) {
+        super::named::each(holder, "selectors", SELECTORS_MAX, errors, &mut |selector, errors| {
+            match selector.find("cel") {
+                None => errors.push(selector.get("cel").required("")),
+                Some(cel) => self.expression(&cel.get("expression"), errors),
             }
+        });
+    }
+
+    fn expression(&mut self, field: &Field<'_>, errors: &mut Errors) {
+        if self.is_over || errors.is_full() {
+            return;
         }
+        let expression = field.text();
+        if expression.len() > LENGTH_MAX {
+            return errors.push(Error::too_long(&field.path(), LENGTH_MAX));
+        }
+        let error = match self.checked.entry(expression.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(_) if self.allowance.is_spent() => {
+                self.is_over = true;
+                return errors.push(field.forbidden(CompileError::Spent.to_string()));
+            }
+            Entry::Vacant(new) => new.insert(check(field, &mut self.allowance)),
+        };
+        if let Some(error) = error {
+            errors.push(Error { field: field.path().to_string(), ..error.clone() });
+        }
+    }
+}
+
+/// Checks an expression.
+fn check(field: &Field<'_>, allowance: &mut Allowance) -> Option<Error> {
+    let expression = field.text();
+    match environment().compile_within(allowance, expression) {
+        Err(error) => Some(field.invalid_as(expression, format!("compilation failed: {error}"))),
+        Ok(program) if !matches!(program.output_type(), Type::Bool | Type::Dyn) => {
+            let output = program.output_type();
+            let words = format!("must evaluate to bool or the unknown type, not {output}");
+            Some(field.invalid_as(expression, words))
+        }
+        Ok(program) if program.estimate().max > COST_MAX => {
+            Some(field.forbidden("too complex, exceeds cost limit"))
+        }
+        Ok(_) => None,
     }
 }
 
@@ -66,3 +108,6 @@ fn environment() -> &'static Environment {
         Environment::new().with_bindings().with("device", Declaration::Object(device))
     })
 }
+
+#[cfg(test)]
+mod tests;
