@@ -185,10 +185,13 @@ async fn limit(registry: &Registry, name: &str, values: &[String]) {
     cluster::create(registry, &to, budget).await.unwrap_or_else(|status| panic!("{status}"));
 }
 
+/// The name of a budget, or the code of a refusal.
+type Found<'a> = Result<Option<&'a str>, u16>;
+
 /// The values of the budgets' selectors, and the budget of a pod.
 #[tokio::test]
 async fn a_pod_has_at_most_one_budget() {
-    let rows: [(&[&str], Result<Option<&str>, u16>); 5] = [
+    let rows: [(&[&str], Found<'_>); 5] = [
         (&[], Ok(None)),
         (&["2", "3"], Ok(None)),
         (&["2", "1", "3"], Ok(Some("b1"))),
