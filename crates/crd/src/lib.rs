@@ -20,6 +20,7 @@ pub mod lifecycle;
 mod openapi;
 mod resource;
 mod schemas;
+mod shown;
 mod storage;
 mod strategy;
 mod structural;

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
 
+use crate::shown::step;
+
 pub(crate) use expression::Expression;
 use pattern::{Pattern, Patterns};
 
@@ -212,12 +214,12 @@ impl Structural {
                 for (name, member) in members.iter() {
                     let schema = match self.property(name) {
                         Some(property) => {
-                            path.push_field(name);
+                            path.push_field(step(back, name));
                             property
                         }
                         None => {
                             let Some(additional) = self.additional() else { continue };
-                            path.push_key(name);
+                            path.push_key(step(back, name));
                             additional
                         }
                     };

@@ -16,6 +16,7 @@ use pintle_meta::field::{Error, Errors};
 use pintle_meta::quote::quote;
 use pintle_value::{Path, Value};
 
+use crate::shown::step;
 use crate::structural::{Additional, Rules, Structural, Type};
 
 /// Validates a value. `prefix` is the path of the value in its object, which messages omit; `old`
@@ -68,6 +69,9 @@ struct Validator<'a> {
 
 impl Validator<'_> {
     fn value(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) {
+        if self.findings.errors.is_full() {
+            return;
+        }
         let rules = schema.rules.as_deref();
         self.check_type(schema, value);
         if value.is_null() {
@@ -98,7 +102,8 @@ impl Validator<'_> {
         value: &Value,
         old: Option<&Value>,
     ) {
-        if old.is_some_and(|old| lists::is_same(schema, value, old)) {
+        let is_full = self.findings.errors.is_full();
+        if is_full || old.is_some_and(|old| lists::is_same(schema, value, old)) {
             return;
         }
         let back = self.path.len();
@@ -210,9 +215,13 @@ impl Validator<'_> {
             }
         }
         for (name, member) in members.iter() {
+            if self.findings.errors.is_full() {
+                return;
+            }
             let is_own = schema.property(name).is_some();
             if !is_own && matches!(schema.additional.as_deref(), Some(Additional::Any(false))) {
-                let words = format!("{}.{name} in body is a forbidden property", self.path);
+                let shown = step(0, name);
+                let words = format!("{}.{shown} in body is a forbidden property", self.path);
                 let error = Error::invalid(&self.field_path(), &Value::from(name.clone()), words);
                 self.findings.errors.push(error);
                 continue;
@@ -224,19 +233,19 @@ impl Validator<'_> {
                 && self.path.is_empty()
                 && matches!(name.as_str(), "apiVersion" | "kind");
             let old = old.filter(|_| !is_type).and_then(|old| old.get(name));
-            let step = |path: &mut String| {
+            let extend = |path: &mut String| {
                 if !path.is_empty() || !is_own {
                     path.push('.');
                 }
-                path.push_str(name);
+                path.push_str(step(path.len(), name));
             };
-            self.below(step, below, member, old);
+            self.below(extend, below, member, old);
         }
         for name in rules.map_or(&[][..], |rules| &rules.required) {
-            if !members.contains_key(name) {
+            if !members.contains_key(name) && !self.findings.errors.is_full() {
                 let back = self.path.len();
                 self.path.push('.');
-                self.path.push_str(name);
+                self.path.push_str(step(back, name));
                 let error = Error::required(&self.field_path(), "");
                 self.path.truncate(back);
                 self.findings.errors.push(error);
@@ -247,6 +256,9 @@ impl Validator<'_> {
 
     fn logical_operators(&mut self, rules: &Rules, value: &Value, old: Option<&Value>) {
         self.findings.checks += 1;
+        if self.findings.errors.is_full() {
+            return;
+        }
         if !rules.any_of.is_empty() {
             let tried = self.try_each(&rules.any_of, value, old);
             if !tried.iter().any(|findings| findings.errors.is_empty()) {

@@ -8,6 +8,7 @@ use pintle_value::{Path, Value};
 use super::compile::Rules;
 use super::ratchet::Ratchet;
 use super::{Compiled, Message, field_path};
+use crate::shown::step;
 use crate::structural::{Expression, Structural, Type};
 use crate::value::lists::Correlated;
 
@@ -99,7 +100,7 @@ impl Evaluator {
                         !(path.is_empty() && matches!(name.as_str(), "apiVersion" | "kind"));
                     let ratchet = ratchet.filter(|_| changes);
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
-                    path.push_field(name);
+                    path.push_field(step(back, name));
                     self.value(RuleInput { rules, schema: below, value, old, ratchet }, path);
                     path.truncate(back);
                 }
@@ -108,7 +109,7 @@ impl Evaluator {
                     return;
                 };
                 for (name, value) in members.iter().filter(|(n, _)| schema.property(n).is_none()) {
-                    path.push_key(name);
+                    path.push_key(step(back, name));
                     let old = old.and_then(|old| old.get(name));
                     let ratchet = ratchet.map(|ratchet| ratchet.below(below, value, old));
                     self.value(RuleInput { rules, schema: below, value, old, ratchet }, path);
@@ -131,17 +132,20 @@ impl Evaluator {
         if compiled.uses_old_self && old.is_none() && expression.optional_old_self != Some(true) {
             return;
         }
-        let at = shown_path(path);
-        let ty = Value::from(schema.ty.map_or("", Type::name));
+        // Only errors need the path.
+        let invalid = |words: String| {
+            let ty = Value::from(schema.ty.map_or("", Type::name));
+            Error::invalid(&shown_path(path), &ty, words)
+        };
         let program = match &compiled.program {
             Ok(program) => program,
             Err(why) => {
                 let words = format!("rule compile error: {why}");
-                return self.verdict.errors.push(Error::invalid(&at, &ty, words));
+                return self.verdict.errors.push(invalid(words));
             }
         };
         if self.budget.left() == 0 {
-            return self.end(Error::invalid(&at, &ty, SPENT));
+            return self.end(invalid(SPENT.to_owned()));
         }
         let bindings = Bindings::new().with(value).with(old);
         let by_budget = self.budget.left() < COST_MAX;
@@ -151,25 +155,25 @@ impl Evaluator {
             Ok(Value::Bool(true)) => {}
             Ok(_) => self.failure(compiled, input, &bindings, path),
             Err(error) if error.is_cancelled() && by_budget => {
-                self.end(Error::invalid(&at, &ty, SPENT));
+                self.end(invalid(SPENT.to_owned()));
             }
             Err(error) if error.is_cancelled() => {
                 let words = format!(
                     "'{error}': no further validation rules will be run due to call cost exceeds \
                      limit for rule: {words}"
                 );
-                self.end(Error::invalid(&at, &ty, words));
+                self.end(invalid(words));
             }
             Err(error) if error.message().starts_with("no such overload") => {
                 let words = format!(
                     "'{error}': call arguments did not match a supported operator, function or \
                      macro signature for rule: {words}"
                 );
-                self.verdict.errors.push(Error::invalid(&at, &ty, words));
+                self.verdict.errors.push(invalid(words));
             }
             Err(error) => {
                 let words = format!("{error} evaluating rule: {words}");
-                self.verdict.errors.push(Error::invalid(&at, &ty, words));
+                self.verdict.errors.push(invalid(words));
             }
         }
     }
@@ -187,6 +191,12 @@ impl Evaluator {
         bindings: &Bindings<'_>,
         path: &Path,
     ) {
+        // A failure in an unchanged value is not an error, unless the rule is a transition rule.
+        let is_warning =
+            !compiled.uses_old_self && input.ratchet.as_ref().is_some_and(Ratchet::is_same);
+        if is_warning && self.verdict.warnings.is_full() {
+            return;
+        }
         let &RuleInput { schema, value, .. } = input;
         let expression = &schema.expressions[compiled.index];
         let below = field_path(schema, &expression.field_path).unwrap_or_default();
@@ -209,9 +219,6 @@ impl Evaluator {
                 failed(expression, schema, value, &at, words)
             }
         };
-        // A failure in an unchanged value is not an error, unless the rule is a transition rule.
-        let is_warning =
-            !compiled.uses_old_self && input.ratchet.as_ref().is_some_and(Ratchet::is_same);
         let results =
             if is_warning { &mut self.verdict.warnings } else { &mut self.verdict.errors };
         results.push(error);

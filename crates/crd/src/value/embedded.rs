@@ -14,6 +14,9 @@ pub(crate) fn validate(schema: &Structural, value: &Value, path: &Path) -> Error
 }
 
 fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Errors) {
+    if errors.is_full() {
+        return;
+    }
     if schema.embedded && matches!(value, Value::Object(_)) {
         check(value, path, errors);
     }

@@ -16,6 +16,9 @@ pub(crate) fn duplicates(schema: &Structural, value: &Value) -> Errors {
 }
 
 fn walk(schema: &Structural, value: &Value, path: &mut Path, errors: &mut Errors) {
+    if errors.is_full() {
+        return;
+    }
     if let Value::Array(items) = value {
         match &schema.list {
             List::Atomic => {}

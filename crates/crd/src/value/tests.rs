@@ -220,3 +220,31 @@ fn embedded_objects_need_type_metadata() {
     let wrong = check(r#"{"apiVersion":"a/b/c","kind":"","metadata":{"name":".."}}"#);
     assert_eq!(wrong.len(), 3, "{wrong:?}");
 }
+
+/// Each error below a long key would copy the key: here 500 GB.
+#[test]
+fn many_errors_below_a_long_key_take_little_time() {
+    let begin = std::time::Instant::now();
+    let long = "k".repeat(1_000_000);
+    let items = |item: &str| vec![item; 250_000].join(",");
+    let map = |schema: &str| format!(r#"{{"type":"object","additionalProperties":{schema}}}"#);
+    let list = |schema: &str| map(&format!(r#"{{"type":"array","items":{schema}}}"#));
+    let text = r#"{"type":"string"}"#;
+    for (schema, item, count) in [
+        (list(text), "1", 1001),
+        (list(r#"{"type":"integer","maximum":0}"#), "1", 1001),
+        (list(r#"{"type":"object","required":["a"]}"#), "{}", 1001),
+        (list(r#"{"type":"object","additionalProperties":false}"#), r#"{"a":1}"#, 1001),
+        (list(r#"{"type":"integer","anyOf":[{"minimum":5},{"maximum":4}]}"#), "1", 0),
+        (list(r#"{"type":"integer","anyOf":[{"minimum":5},{"minimum":6}]}"#), "1", 1001),
+    ] {
+        let object = value(&format!(r#"{{"{long}":[{}]}}"#, items(item)));
+        let schema = Structural::read(&value(&schema));
+        let errors = validate(&schema, &object, None, "");
+        assert_eq!(errors.len(), count);
+        assert!(errors.iter().all(|error| error.field.len() < 5000));
+        let embedded = embedded::validate(&schema, &object, &Path::root());
+        assert_eq!((embedded.len(), lists::duplicates(&schema, &object).len()), (0, 0));
+    }
+    assert!(begin.elapsed() < std::time::Duration::from_secs(120), "{:?}", begin.elapsed());
+}
