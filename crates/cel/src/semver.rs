@@ -12,6 +12,8 @@ pub(crate) struct Semver {
     pub(crate) numbers: [u64; 3],
     pre: Vec<Identifier>,
     build: Vec<String>,
+    /// The length of its text.
+    pub(crate) length: usize,
 }
 
 /// An identifier of a pre-release.
@@ -101,6 +103,7 @@ impl Semver {
             numbers,
             pre: pre.unwrap_or(Ok(Vec::new()))?,
             build: build.unwrap_or(Ok(Vec::new()))?,
+            length: text.len(),
         })
     }
 

@@ -153,6 +153,18 @@ impl Url {
         self.fragment.as_deref().unwrap_or_default()
     }
 
+    /// About the length of its text.
+    pub(crate) fn length(&self) -> usize {
+        let optional = |part: &Option<String>| part.as_ref().map_or(0, String::len);
+        let user = self
+            .user
+            .as_ref()
+            .map_or(0, |(name, password)| name.len() + password.as_ref().map_or(0, Vec::len));
+        let whole = [&self.scheme, &self.opaque, &self.host].map(String::len).iter().sum::<usize>();
+        let parts = [&self.path_written, &self.query, &self.fragment].map(optional);
+        whole + user + self.path.len() + parts.iter().sum::<usize>()
+    }
+
     fn set_authority(&mut self, authority: &str) -> Result<(), String> {
         let Some((user, host_part)) = authority.rsplit_once('@') else {
             self.host = host(&self.scheme, authority)?;

@@ -19,7 +19,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "isGreaterThan",
         Typed,
-        |_, args| order(args, |order| Val::Bool(order.is_gt())),
+        |context, args| order(context, args, |order| Val::Bool(order.is_gt())),
         &[
             ("quantity_is_greater_than", ".kubernetes.Quantity, kubernetes.Quantity -> bool"),
             ("semver_is_greater_than", ".kubernetes.Semver, kubernetes.Semver -> bool"),
@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "isLessThan",
         Typed,
-        |_, args| order(args, |order| Val::Bool(order.is_lt())),
+        |context, args| order(context, args, |order| Val::Bool(order.is_lt())),
         &[
             ("quantity_is_less_than", ".kubernetes.Quantity, kubernetes.Quantity -> bool"),
             ("semver_is_less_than", ".kubernetes.Semver, kubernetes.Semver -> bool"),
@@ -37,7 +37,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "compareTo",
         Typed,
-        |_, args| order(args, |order| Val::Int(order as i64)),
+        |context, args| order(context, args, |order| Val::Int(order as i64)),
         &[
             ("quantity_compare_to", ".kubernetes.Quantity, kubernetes.Quantity -> int"),
             ("semver_compare_to", ".kubernetes.Semver, kubernetes.Semver -> int"),
@@ -113,8 +113,10 @@ fn sign<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
 }
 
 /// Compares two quantities, or two versions.
-fn order<'a>(args: &[Val<'a>], tell: fn(Ordering) -> Val<'a>) -> Eval<'a> {
+fn order<'a>(context: &mut Context, args: &[Val<'a>], tell: fn(Ordering) -> Val<'a>) -> Eval<'a> {
     let [Val::Opaque(a), Val::Opaque(b)] = args else { return no_overload() };
+    a.visit(context)?;
+    b.visit(context)?;
     match (&**a, &**b) {
         (Opaque::Quantity { quantity: a, .. }, Opaque::Quantity { quantity: b, .. }) => {
             Ok(tell(a.cmp(b)))

@@ -16,31 +16,31 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "getScheme",
         Typed,
-        |_, args| part(args, |url| url.scheme.clone()),
+        |context, args| part(context, args, |url| url.scheme.clone()),
         &[("url_get_scheme", ".kubernetes.URL -> string")],
     ),
     (
         "getHost",
         Typed,
-        |_, args| part(args, |url| url.host.clone()),
+        |context, args| part(context, args, |url| url.host.clone()),
         &[("url_get_host", ".kubernetes.URL -> string")],
     ),
     (
         "getHostname",
         Typed,
-        |_, args| part(args, |url| url.hostname().to_owned()),
+        |context, args| part(context, args, |url| url.hostname().to_owned()),
         &[("url_get_hostname", ".kubernetes.URL -> string")],
     ),
     (
         "getPort",
         Typed,
-        |_, args| part(args, |url| url.port().to_owned()),
+        |context, args| part(context, args, |url| url.port().to_owned()),
         &[("url_get_port", ".kubernetes.URL -> string")],
     ),
     (
         "getEscapedPath",
         Typed,
-        |_, args| part(args, Url::escaped_path),
+        |context, args| part(context, args, Url::escaped_path),
         &[("url_get_escaped_path", ".kubernetes.URL -> string")],
     ),
     (
@@ -68,23 +68,27 @@ fn is_url<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::Bool(url::parse_request(text).is_ok()))
 }
 
-fn of<'v>(args: &'v [Val<'_>]) -> Result<&'v Url, EvalError> {
+/// The URL of a function that reads all of it.
+fn visited<'v>(context: &mut Context, args: &'v [Val<'_>]) -> Result<&'v Url, EvalError> {
     match args {
         [Val::Opaque(opaque)] => match &**opaque {
-            Opaque::Url(url) => Ok(url),
+            Opaque::Url(url) => {
+                opaque.visit(context)?;
+                Ok(url)
+            }
             _ => no_overload(),
         },
         _ => no_overload(),
     }
 }
 
-fn part<'a>(args: &[Val<'a>], part: impl Fn(&Url) -> String) -> Eval<'a> {
-    of(args).map(|url| Val::string(part(url)))
+fn part<'a>(context: &mut Context, args: &[Val<'a>], part: impl Fn(&Url) -> String) -> Eval<'a> {
+    visited(context, args).map(|url| Val::string(part(url)))
 }
 
 fn query<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     let mut names: Vec<(String, Vec<Val<'a>>)> = Vec::new();
-    let mut pairs = of(args)?.query();
+    let mut pairs = visited(context, args)?.query();
     context.work(pairs.len() as u64 * 16)?;
     pairs.sort_by(|a, b| a.0.cmp(&b.0));
     for (name, value) in pairs {

@@ -55,7 +55,21 @@ fn repeated_reads_of_long_texts_are_bounded() {
     let numbers: Vec<Value> = (0..50_000).map(Value::Int).collect();
     let long = |letter: &str| Value::from(letter.repeat(1_000_000));
     let data = [("n", numbers.into()), ("t", long("é")), ("u", long("é")), ("d", long("0"))];
-    let value = Value::from(data);
+    let mut value = Value::from(data);
+    let members = value.make_object();
+    members.insert("path", format!("https://a/{}", "é".repeat(500_000)));
+    members.insert("version", format!("1.0.0-{}", "a.".repeat(500_000) + "a"));
+    let with = |made: &str, rule: &str| format!("[{made}].all(x, self.n.all(a, {rule}))");
+    for rule in [
+        with("url(self.path)", "x == x"),
+        with("url(self.path)", "x.getHost() == 'a'"),
+        with("url(self.path)", "x.getEscapedPath() != ''"),
+        with("url(self.path)", "x.getQuery().size() == 0"),
+        with("semver(self.version)", "x == x"),
+        with("semver(self.version)", "x.compareTo(x) == 0"),
+    ] {
+        assert_eq!(evaluate(&rule, &value), CANCELLED, "{rule}");
+    }
     for rule in [
         "self.n.all(a, self.t.size() > 0)",
         "self.n.all(a, [self.t] == [self.u])",

@@ -52,6 +52,7 @@ fn outcome(row: &Value, objects: &Value) -> Vec<String> {
             }];
         }
         Err(CompileError::Constant(error)) => return vec![format!("error: PROGRAM {error}")],
+        Err(error @ CompileError::Spent) => return vec![error.to_string()],
     };
     let mut lines = vec![format!("type: {}", program.output_type())];
     lines.push(format!("min: {}", as_in_rows(program.estimate().min)));

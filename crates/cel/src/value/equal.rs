@@ -42,7 +42,7 @@ impl<'a> Val<'a> {
                 (Some(a), Some(b)) => return a.equals(b, context),
                 _ => false,
             },
-            (Self::Opaque(a), Self::Opaque(b)) => a.equals(b)?,
+            (Self::Opaque(a), Self::Opaque(b)) => a.equals(b, context)?,
             (Self::Opaque(a), _) => return a.not_equal(),
             (Self::Made(a), Self::Made(b)) => return mades(a, b, context),
             (a, b) => super::compare(a, b).is_ok_and(std::cmp::Ordering::is_eq),

@@ -7,10 +7,14 @@ use pintle_meta::Quantity;
 
 use crate::address::{self, Cidr};
 use crate::authorizer::{self, Decision, ResourceCheck, UserAuthorizer};
+use crate::context::Context;
 use crate::error::EvalError;
 use crate::format::Format;
 use crate::semver::Semver;
 use crate::url::Url;
+
+/// The work of writing a byte of a URL, which may have to be escaped.
+const URL_BYTE: u64 = 4;
 
 /// A value that only the functions of its library can inspect.
 #[derive(Clone, Debug)]
@@ -67,7 +71,19 @@ impl Opaque {
         }
     }
 
-    pub(super) fn equals(&self, other: &Self) -> Result<bool, EvalError> {
+    /// Accounts for an operation on the value, of which each costs one in upstream.
+    pub(crate) fn visit(&self, context: &mut Context) -> Result<(), EvalError> {
+        match self {
+            Self::Semver(version) => context.work(version.length as u64),
+            Self::Url(url) => context.work((url.length() as u64).saturating_mul(URL_BYTE)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether both are equal.
+    pub(super) fn equals(&self, other: &Self, context: &mut Context) -> Result<bool, EvalError> {
+        self.visit(context)?;
+        other.visit(context)?;
         match (self, other) {
             // In upstream, a quantity from arithmetic on the right side is never equal.
             (Self::Quantity { quantity: a, .. }, Self::Quantity { quantity: b, calculated }) => {
