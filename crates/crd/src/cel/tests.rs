@@ -382,3 +382,43 @@ fn items_of_a_changed_list_share_one_comparison() {
     }
     assert!(begin.elapsed() < std::time::Duration::from_secs(60));
 }
+
+/// A definition of 200 versions with 100 rules each has 20,000 rules.
+#[test]
+fn the_rules_of_a_definition_share_a_limit() {
+    let begin = std::time::Instant::now();
+    let schema = |count: usize, rule: &dyn Fn(usize) -> String| {
+        let rules = (0..count).map(|n| Value::from([("rule", rule(n))]));
+        let rules: Vec<Value> = rules.collect();
+        let [ty, rules] = [Value::from("string"), Value::from(rules)];
+        let members = [("type", ty), ("maxLength", 9.into()), ("x-kubernetes-validations", rules)];
+        Structural::read(&Value::from(members))
+    };
+    let usual = |n: usize| format!("self.size() < {n} || self.matches('^[a-z0-9]{{{n},}}$')");
+    let copies = |n: usize| {
+        let steps = ".optMap(x,x)".repeat(13);
+        format!("{n} == 0 || optional.of(true){steps}.orValue(true)")
+    };
+    let over = "s.x-kubernetes-validations[N].rule: Forbidden: the expressions of the object are too \
+                large together";
+    for (rules, count, last) in [
+        (schema(500, &usual), 0, ""),
+        (schema(500, &copies), 1, over),
+        (schema(500, &|n| format!(r"self.matches('\\pL{{15}}{n}')")), 1, over),
+        (schema(2000, &|_| "no".to_owned()), 1001, "undeclared reference to 'no'"),
+    ] {
+        let errors = validate(&rules, false, &[], &Path::new("s"), &mut allowance());
+        let text = errors.last().map(ToString::to_string).unwrap_or_default();
+        let text = match text.split_once('[').zip(text.split_once(']')) {
+            Some(((head, _), (_, tail))) if count == 1 => format!("{head}[N]{tail}"),
+            _ => text,
+        };
+        assert_eq!(errors.len(), count, "{text}");
+        assert!(text.contains(last), "{text}");
+    }
+    // Rules that are beyond the limit are errors when they are first used.
+    let rules = Rules::of(&schema(500, &copies), true).expect("rules");
+    let compiled = rules.own.iter().filter(|rule| rule.program.is_ok()).count();
+    assert!((1..100).contains(&compiled), "{compiled}");
+    assert!(begin.elapsed() < std::time::Duration::from_secs(240), "{:?}", begin.elapsed());
+}
