@@ -107,6 +107,7 @@ test("a watch that breaks off resumes where it was, and one that is too old list
 test("each line of an object has its owners", async () => {
   const page = await visit({ token: admin, at: `${WEB}/yaml` });
   await page.locator(".legend li").first().waitFor();
+  await page.locator(".line .owners i").first().waitFor();
   const managers = await page.locator(".legend b").allInnerTexts();
   const owners = (text) =>
     page

@@ -156,10 +156,10 @@ fn forbidden(write: &admission::Attributes<'_>, why: &str) -> Status {
 /// The rules that cover everything.
 fn everything() -> [Rule; 2] {
     let all = || vec![Str::const_new("*")];
-    [
-        Rule { verbs: all(), api_groups: all(), resources: all(), ..Rule::default() },
-        Rule { verbs: all(), paths: all(), ..Rule::default() },
-    ]
+    let (mut of_resources, mut of_paths) = (Rule::default(), Rule::default());
+    (of_resources.verbs, of_resources.api_groups, of_resources.resources) = (all(), all(), all());
+    (of_paths.verbs, of_paths.paths) = (all(), all());
+    [of_resources, of_paths]
 }
 
 /// True if only the fields that the garbage collector changes differ.
