@@ -53,7 +53,9 @@ pub fn missing_rights<'r>(owned: impl IntoIterator<Item = &'r Rule>, wanted: &[R
             missing.extend(search.found.drain(..).map(|indices| parts.single(&indices)));
         }
     }
-    Missing { rights: compacted(missing).iter().map(shown).collect(), more: search.more }
+    let rights: BTreeSet<String> = compacted(missing).iter().map(shown).collect();
+    let more = search.more || !rights.is_empty() && work.get() > WORK_MAX;
+    Missing { rights, more }
 }
 
 /// A set of owned rules, as a bit set.
@@ -165,8 +167,8 @@ impl Axis {
         let mut unnamed = Vec::new();
         for (index, text) in texts.iter().enumerate() {
             // Beyond the limit texts count as unnamed: at worst, a permission counts as missing.
-            let is_within = work.get() <= WORK_MAX;
-            match covering(text).filter(|_| is_within) {
+            let named = if work.get() <= WORK_MAX { covering(text) } else { None };
+            match named {
                 Some(rules) => {
                     work.set(work.get() + 1 + 2 * rules.len());
                     classes.entry(rules).or_default().push(index);

@@ -228,6 +228,25 @@ fn a_large_role_that_many_bindings_grant_is_searched_once() {
     assert!(missing_rights(owned.iter(), owned).is_empty());
 }
 
+/// Many texts, each of which one of very many rules names: beyond the limit of the work, permissions
+/// count as missing.
+#[test]
+fn a_comparison_with_very_many_rules_ends_and_refuses() {
+    let rule = |name: String| Rule {
+        verbs: vec!["get".into()],
+        api_groups: vec!["".into()],
+        resources: vec!["pods".into()],
+        resource_names: vec![name.into()],
+        ..Rule::default()
+    };
+    let owned: Vec<Rule> = (0..300_000).map(|i| rule(format!("n{i}"))).collect();
+    let names = (0..300_000).map(|i| format!("n{i}").into()).collect();
+    let wanted = Rule { resource_names: names, ..owned[0].clone() };
+    let missing = missing_rights(&owned, &[wanted]);
+    assert!(missing.more && !missing.is_empty());
+    assert!(missing_rights(&owned, &owned[..10]).is_empty());
+}
+
 #[test]
 fn a_subject_that_is_named_many_times_is_indexed_once() {
     let group = r#"{"kind":"Group","name":"dev"}"#;
