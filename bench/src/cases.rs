@@ -123,6 +123,14 @@ impl Namespace {
 pub struct Meter<'a>(Option<(&'a Running, Duration)>);
 
 impl<'a> Meter<'a> {
+    /// Starts counting when the server has done the work that earlier requests left.
+    pub async fn after_rest(running: Option<&'a Running>) -> Result<Self> {
+        if let Some(running) = running {
+            running.rest().await?;
+        }
+        Self::start(running)
+    }
+
     /// Starts counting.
     pub fn start(running: Option<&'a Running>) -> Result<Self> {
         let Some(running) = running else { return Ok(Self(None)) };

@@ -13,6 +13,15 @@ use crate::server::Server;
 /// How long a server may take to be ready, or to stop.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How long a measurement waits at most for the server to be at rest.
+const REST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The interval in which a server at rest uses at most [`REST_TICKS`].
+const REST_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A twentieth of a processor, in hundredths of a second in an interval; idle servers use less.
+const REST_TICKS: u64 = 1;
+
 /// The commands that start and stop a server.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -88,6 +97,20 @@ impl Running {
     /// The processor time that the server and all its running children have used. Linux only.
     pub fn processor_time(&self) -> Result<Duration> {
         Ok(Duration::from_millis(self.usage()?.ticks * 10))
+    }
+
+    /// Waits until the server is at rest for three intervals, at most a minute. After deletions
+    /// servers collect garbage and compact their databases, which is no work of the next requests.
+    pub async fn rest(&self) -> Result<()> {
+        let deadline = Instant::now() + REST_TIMEOUT;
+        let (mut quiet, mut before) = (0, self.usage()?.ticks);
+        while quiet < 3 && Instant::now() < deadline {
+            tokio::time::sleep(REST_INTERVAL).await;
+            let ticks = self.usage()?.ticks;
+            quiet = if ticks.saturating_sub(before) <= REST_TICKS { quiet + 1 } else { 0 };
+            before = ticks;
+        }
+        Ok(())
     }
 
     fn usage(&self) -> Result<Usage> {

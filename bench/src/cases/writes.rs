@@ -34,7 +34,7 @@ pub async fn measure(
         let connect = || Client::connect(&namespace.server, *count, extent.http2);
         if wanted("create") {
             let clients = connect().await?;
-            let meter = Meter::start(running)?;
+            let meter = Meter::after_rest(running).await?;
             let figures =
                 create(namespace, sample, clients, &counter, u64::MAX, extent.time).await?;
             report.add_rate(name("create"), &figures);
@@ -51,7 +51,7 @@ pub async fn measure(
                 for (number, client) in connect().await?.into_iter().enumerate() {
                     workers.push(on_one(namespace, sample, operation, number, client).await?);
                 }
-                let meter = Meter::start(running)?;
+                let meter = Meter::after_rest(running).await?;
                 let figures = run(workers, extent.time).await?;
                 report.add_rate(name(operation), &figures);
                 meter.add(report, &name(operation), figures.count)?;
@@ -67,7 +67,7 @@ pub async fn measure(
                 let call = namespace.server.call("DELETE", &path, "", "");
                 Worker { client, call, next: deleting(&counter) }
             });
-            let meter = Meter::start(running)?;
+            let meter = Meter::after_rest(running).await?;
             let figures = run(workers.collect(), extent.time).await?;
             report.add_rate(name("delete"), &figures);
             meter.add(report, &name("delete"), figures.count)?;
