@@ -1,12 +1,20 @@
 //! Uids: UUIDs of version 4 (RFC 9562). The random bytes are an argument (META-04).
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// Formats 16 random bytes as a UUID.
 pub fn format(random: [u8; 16]) -> String {
     let mut bits = u128::from_be_bytes(random);
     bits = bits & !(0xf << 76) | 0x4 << 76; // version: 4, random
     bits = bits & !(0x3 << 62) | 0x2 << 62; // variant: RFC 9562
-    let hex = format!("{bits:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    let mut text = String::with_capacity(36);
+    for (at, byte) in bits.to_be_bytes().into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.extend([byte >> 4, byte & 0xf].map(|digit| char::from(HEX[usize::from(digit)])));
+    }
+    text
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ use crate::in_progress::InProgress;
 use crate::lifecycle::Lifecycle;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::negotiation::{Negotiated, Preferences};
+use crate::negotiation::Preferences;
 use crate::openapi::OpenApi;
 use crate::paths;
 use crate::query::Query;
@@ -220,8 +220,6 @@ impl Api {
         let (info, query, began) = (incoming.info, incoming.query, incoming.began);
         let warnings = incoming.warnings;
         let head = incoming.head;
-        let preferences = Preferences::new(&head.headers, query);
-        let form = preferences.with_cbor(self.settings.cbor).error();
         let mut progress = InProgress::new(self, query, began);
         let slow = self.settings.slow_request_threshold;
         progress.log =
@@ -241,7 +239,7 @@ impl Api {
             Err(refusal) => Err(refusal),
         };
         let mut response =
-            answer.unwrap_or_else(|refusal| self.refusal(&refusal, head, info, form));
+            answer.unwrap_or_else(|refusal| self.refusal(&refusal, head, query, info));
         progress.class.iter().for_each(|class| class.write_headers(response.headers_mut()));
         add_warnings(response.headers_mut(), &warnings.take());
         let code = response.status();
@@ -279,8 +277,8 @@ impl Api {
         &self,
         refusal: &Refusal,
         head: &Parts,
+        query: &Query,
         info: &RequestInfo,
-        negotiated: Negotiated,
     ) -> Response {
         match refusal {
             Refusal::Undecided(why) => respond::undecided(&head.uri, why),
@@ -290,7 +288,10 @@ impl Api {
             {
                 respond::text(404, NO_SUCH_PAGE)
             }
-            Refusal::Status(status) => respond::status(status, negotiated),
+            Refusal::Status(status) => {
+                let preferences = Preferences::new(&head.headers, query);
+                respond::status(status, preferences.with_cbor(self.settings.cbor).error())
+            }
         }
     }
 
