@@ -105,7 +105,7 @@ impl State {
     }
 
     fn spec(&self) -> Option<&[u8]> {
-        let json = self.stored.json_bytes();
+        let json = self.stored.abridged();
         json::member(json, "spec").map(|range| &json[range])
     }
 }
@@ -114,7 +114,7 @@ impl State {
 fn outline(stored: &Object) -> Result<Value, Status> {
     let unreadable = |why| Status::internal(format_args!("{PLURAL}: {why}"));
     stored.check().map_err(unreadable)?; // also checks the parts that are not read below
-    json::parse(&json::with_nulls(stored.json_bytes(), "openAPIV3Schema")).map_err(Status::internal)
+    json::parse(&json::with_nulls(&stored.json(), "openAPIV3Schema")).map_err(Status::internal)
 }
 
 impl Definitions {
@@ -138,7 +138,7 @@ impl Definitions {
             };
             resources.extend(definitions.make(&stored, &outline));
             let no_others = std::iter::empty();
-            let schema = |version: &str| stored_schema(stored.json_bytes(), version);
+            let schema = |version: &str| stored_schema(stored.abridged(), version);
             let crd = (&outline, &schema as &dyn Fn(&str) -> Option<Value>);
             let status = lifecycle::status(crd, &definitions.built_in, no_others, now);
             let is_current = !object::is_terminating(&outline) && status.is_none();
@@ -313,7 +313,7 @@ impl Definitions {
         let group = Str::from(Crd(&crd).group());
         let others = self.known.iter().filter(|(other, k)| *other != name && k.group == group);
         let now = (self.environment.clock)().unix_micros;
-        let schema = |version: &str| stored_schema(stored.json_bytes(), version);
+        let schema = |version: &str| stored_schema(stored.abridged(), version);
         let of_others = others.map(|(_, known)| &known.names);
         let status = lifecycle::status((&crd, &schema), &self.built_in, of_others, now);
         if let Some(status) = &status {
@@ -441,6 +441,6 @@ fn source(registry: &Arc<Registry>, crds: Option<Arc<Resource>>, name: Str) -> p
     let registry = Arc::downgrade(registry);
     Arc::new(move |version| {
         let stored = registry.upgrade()?.peek(crds.as_ref()?, "", &name)?;
-        pintle_crd::stored_schema(stored.json_bytes(), version)
+        pintle_crd::stored_schema(stored.abridged(), version)
     })
 }

@@ -49,7 +49,7 @@ impl Reconciler for Jobs<'_> {
 
 /// Most jobs have no TTL; a search in their bytes shows it cheaply.
 fn with_ttl(job: &Object) -> Option<Str> {
-    let says = memchr::memmem::find(job.json_bytes(), b"\"ttlSecondsAfterFinished\"");
+    let says = memchr::memmem::find(job.abridged(), b"\"ttlSecondsAfterFinished\"");
     says.and_then(|_| itself(job))
 }
 

@@ -108,7 +108,7 @@ impl Reconciler for Protection<'_> {
 
 /// Most objects are not being deleted; a search in their bytes shows it cheaply.
 fn if_terminating(object: &Object) -> Option<Str> {
-    let goes = memmem::find(object.json_bytes(), b"\"deletionTimestamp\"");
+    let goes = memmem::find(object.abridged(), b"\"deletionTimestamp\"");
     goes.and_then(|_| itself(object))
 }
 
@@ -236,7 +236,7 @@ impl Search {
             pace.step(object.size()).await;
             object.check()?; // an unreadable object could use it
             let may_use =
-                (self.may_imply)(&object, name) || named.find(object.json_bytes()).is_some();
+                (self.may_imply)(&object, name) || named.find(object.abridged()).is_some();
             if may_use && (self.uses)(&object.excerpt(self.read)?, name) {
                 return Ok(true);
             }

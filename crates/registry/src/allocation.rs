@@ -125,7 +125,7 @@ impl Registry {
         Some(Companion(Part::Write(Write {
             key: mark_key(collection, item),
             expect: Expect::At(marked.revision),
-            change: Change::Delete(Template::whole(marked.json_bytes().to_vec())),
+            change: Change::Delete(Template::whole(marked.json().to_vec())),
             note: None,
         })))
     }

@@ -50,7 +50,7 @@ impl Definer {
         if self.live_at.load(Ordering::Relaxed) == found.revision.0 {
             return DefinerState::Live;
         }
-        let json = found.json_bytes();
+        let json = found.abridged();
         let metadata = json::member(json, "metadata").and_then(|range| json.get(range));
         let metadata = metadata.unwrap_or_default();
         let uid = json::member(metadata, "uid").and_then(|range| metadata.get(range));

@@ -1,5 +1,8 @@
 //! A committed object: its one encoding, and the index that selectors use.
 
+mod body;
+mod field_sets;
+
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -16,15 +19,18 @@ use pintle_value::{
 
 use crate::encodings::Encodings;
 use crate::{Resource, ResourceDefinition, SelectableField};
+use body::{Body, Divided};
+pub(crate) use field_sets::FieldSets;
 
 /// An object as it is stored and sent. The cache, all lists and all watches share it.
 ///
 /// The bytes are the watch frame of the write that made this version
 /// (`{"type":"MODIFIED","object":` … `}` and a newline). The object's JSON is a slice of the frame,
-/// so each object is encoded once and held once. An object that was read from disk has no frame.
+/// so each object is encoded once and held once. An object that was read from disk has no frame,
+/// nor has one that shares field sets with others ([`Object::sharing`]).
 #[derive(Debug)]
 pub struct Object {
-    bytes: Bytes,
+    body: Body,
     /// Whether the bytes include the frame. The JSON's range follows from this and from `kind`; it
     /// is not stored, to save memory.
     is_framed: bool,
@@ -118,7 +124,7 @@ impl Object {
         // valid.
         let is_readable = AtomicBool::new(index.get().is_some());
         Self {
-            bytes: if is_framed { record.bytes.clone() } else { record.value() },
+            body: Body::Whole(if is_framed { record.bytes.clone() } else { record.value() }),
             is_framed,
             is_readable,
             kind: record.kind,
@@ -133,7 +139,7 @@ impl Object {
 
     /// Whether the object's value could not be decrypted.
     pub(crate) fn is_undecryptable(&self) -> bool {
-        why_undecryptable(&self.bytes).is_some()
+        why_undecryptable(self.abridged()).is_some()
     }
 
     /// Makes an object without a frame from bytes that were just encoded.
@@ -143,7 +149,7 @@ impl Object {
         let message_len = AtomicU32::new(0);
         let is_readable = AtomicBool::new(true);
         Self {
-            bytes,
+            body: Body::Whole(bytes),
             is_framed: false,
             kind,
             message_len,
@@ -158,13 +164,13 @@ impl Object {
 
     /// Returns the last state of a deleted object, with the revision of its deletion.
     pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
-        let json = self.json_bytes();
-        let bytes = match json::at(json, &["metadata", "resourceVersion"]) {
+        let json = self.json();
+        let bytes = match json::at(&json, &["metadata", "resourceVersion"]) {
             Some(version) => {
                 let version = (&json[..version.start], &json[version.end..]);
                 [version.0, format!("\"{revision}\"").as_bytes(), version.1].concat().into()
             }
-            None => self.json(), // a placeholder, or unreadable bytes
+            None => json, // a placeholder, or unreadable bytes
         };
         Self::bare(bytes, self.item.clone(), revision, Kind::Deleted)
     }
@@ -172,21 +178,60 @@ impl Object {
     /// Returns the JSON of the stored form, compact. Objects of built-in kinds begin with `kind`
     /// and `apiVersion`.
     pub fn json(&self) -> Bytes {
-        self.bytes.slice(self.body())
+        match &self.body {
+            Body::Whole(bytes) => bytes.slice(self.in_frame(bytes.len())),
+            Body::Divided(divided) => divided.json(),
+        }
     }
 
-    /// Returns the JSON, borrowed.
-    pub fn json_bytes(&self) -> &[u8] {
-        &self.bytes[self.body()]
+    /// Returns the JSON, in which field sets that are shared with other objects are empty: for
+    /// searches that field sets do not concern. It is valid JSON if the whole is.
+    pub fn abridged(&self) -> &[u8] {
+        match &self.body {
+            Body::Whole(bytes) => &bytes[self.in_frame(bytes.len())],
+            Body::Divided(divided) => divided.abridged(),
+        }
+    }
+
+    /// Returns the parts of the JSON, in order. The first one ends behind `kind`, `apiVersion` and
+    /// the beginning of `metadata`.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let (whole, divided) = match &self.body {
+            Body::Whole(_) => (Some(self.abridged()), None),
+            Body::Divided(divided) => (None, Some(divided.pieces())),
+        };
+        whole.into_iter().chain(divided.into_iter().flatten())
+    }
+
+    /// Returns the same version of the object, which shares its field sets with other objects;
+    /// `None` if it has none to share.
+    pub(crate) fn sharing(&self, sets: &mut FieldSets) -> Option<Self> {
+        let Body::Whole(_) = &self.body else { return None };
+        let divided = Divided::of(self.abridged(), sets)?;
+        let copy = |number: &AtomicU64| AtomicU64::new(number.load(Ordering::Relaxed));
+        Some(Self {
+            body: Body::Divided(Box::new(divided)),
+            is_framed: false,
+            kind: self.kind,
+            message_len: AtomicU32::new(self.message_len.load(Ordering::Relaxed)),
+            is_readable: AtomicBool::new(self.is_checked()),
+            item: self.item.clone(),
+            revision: self.revision,
+            index: self.index.clone(),
+            view_of: copy(&self.view_of),
+            encodings: Encodings::default(),
+        })
     }
 
     /// Returns the stored watch frame, if it has the event type `kind` that the watcher must get.
     pub fn frame(&self, kind: Kind) -> Option<Bytes> {
-        (kind == self.kind && self.is_framed).then(|| self.bytes.clone())
+        match &self.body {
+            Body::Whole(bytes) if kind == self.kind && self.is_framed => Some(bytes.clone()),
+            _ => None,
+        }
     }
 
-    const fn body(&self) -> Range<usize> {
-        let len = self.bytes.len();
+    const fn in_frame(&self, len: usize) -> Range<usize> {
         if self.is_framed { framed(self.kind, len) } else { 0..len }
     }
 
@@ -218,8 +263,11 @@ impl Object {
     }
 
     /// Returns the number of the object's bytes: its JSON, with its frame if it has one.
-    pub const fn size(&self) -> usize {
-        self.bytes.len()
+    pub fn size(&self) -> usize {
+        match &self.body {
+            Body::Whole(bytes) => bytes.len(),
+            Body::Divided(divided) => divided.len(),
+        }
     }
 
     /// Returns the namespace, `""` for a cluster-scoped object.
@@ -241,7 +289,7 @@ impl Object {
             true => json::parse_valid_with_raw,
             false => json::parse_with_raw,
         };
-        parse(self.json_bytes(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
+        parse(&self.json(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
     }
 
     /// Decodes only `apiVersion`, `metadata` and the members at `paths` of the stored form.
@@ -250,7 +298,8 @@ impl Object {
     /// If the bytes are not valid.
     pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<Head, Unreadable> {
         self.check()?;
-        let text = json::text(self.json_bytes());
+        let json = self.json();
+        let text = json::text(&json);
         let head = read_head(&mut Reader::of_valid(&text), paths);
         let mut head = head.map_err(|why| self.unreadable(why))?;
         if matches!(text, Cow::Owned(_)) {
@@ -265,7 +314,7 @@ impl Object {
     /// If the bytes are not valid.
     pub fn check(&self) -> Result<(), Unreadable> {
         if !self.is_readable.load(Ordering::Relaxed) {
-            json::check(self.json_bytes()).map_err(|why| self.unreadable(why))?;
+            json::check(self.abridged()).map_err(|why| self.unreadable(why))?;
             self.is_readable.store(true, Ordering::Relaxed);
         }
         Ok(())
@@ -285,30 +334,31 @@ impl Object {
         tree
     }
 
-    /// Decodes only the members at `paths` of the stored form. It is used where few members of many
-    /// objects are needed.
+    /// Decodes only the members at `paths` of the stored form, field sets excepted. It is used where
+    /// few members of many objects are needed.
     ///
     /// # Errors
     /// If the bytes are not valid.
     pub fn excerpt(&self, paths: &[&[&str]]) -> Result<Value, Unreadable> {
         self.check()?; // `json::excerpt` skips the rest unchecked
-        json::excerpt(self.json_bytes(), paths).map_err(|why| self.unreadable(why))
+        json::excerpt(self.abridged(), paths).map_err(|why| self.unreadable(why))
     }
 
-    /// Iterates over the members of the metadata, as [`json::member_starts`] does.
+    /// Iterates over the members of the metadata in the [`abridged`](Self::abridged) JSON, as
+    /// [`json::member_starts`] does.
     ///
     /// # Errors
     /// If the bytes are not valid.
     pub fn metadata(&self) -> Result<impl Iterator<Item = (&[u8], &[u8])>, Unreadable> {
         self.check()?;
-        let mut members = json::member_starts(self.json_bytes());
+        let mut members = json::member_starts(self.abridged());
         let metadata = members.find(|(name, _)| *name == b"metadata");
         Ok(json::member_starts(metadata.map_or(&[], |(_, metadata)| metadata)))
     }
 
     /// Returns the error of a value that cannot be decoded.
     pub fn unreadable(&self, why: pintle_value::Error) -> Unreadable {
-        let why = why_undecryptable(&self.bytes).map_or_else(|| why.to_string(), str::to_owned);
+        let why = why_undecryptable(self.abridged()).map_or_else(|| why.to_string(), str::to_owned);
         Unreadable { item: self.item.clone(), revision: self.revision, why }
     }
 
@@ -461,7 +511,7 @@ pub(crate) fn template_with_metadata(
     changed: &Head,
     kind: Kind,
 ) -> Option<Template> {
-    let (head, json) = (frame_head(kind), stored.json_bytes());
+    let (head, json) = (frame_head(kind), stored.json());
     let old = Some(changed.metadata.clone()).filter(|range| !range.is_empty())?;
     let metadata = changed.tree.get("metadata")?;
     let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);

@@ -260,6 +260,12 @@ impl Registry {
         self.cache.trim(floor);
     }
 
+    /// Lets objects that have not changed for some time share the field sets of their managers, so
+    /// that equal sets are in memory once.
+    pub async fn share_field_sets(&self) {
+        self.cache.share().await;
+    }
+
     /// Returns the newest cached state of an object.
     pub fn peek(&self, resource: &Resource, namespace: &str, name: &str) -> Option<Arc<Object>> {
         resource.collection().ok()?.get(&crate::resource::item(namespace, name))

@@ -255,7 +255,7 @@ impl Evaluator<'_> {
                 tree.is_some_and(|tree| owners::is_finalizing(tree, FOREGROUND))
             } else if let Some(object) = self.stored(key) {
                 pace.step(object.size()).await;
-                owners::is_in(object.json_bytes(), FOREGROUND)
+                owners::is_in(object.abridged(), FOREGROUND)
                     && owners::is_finalizing(&owners::owner_lifecycle(&object)?, FOREGROUND)
             } else {
                 false

@@ -76,7 +76,7 @@ impl Collector<'_> {
         }
         // Most objects have no owner and are not being deleted; a search in their bytes shows it
         // cheaply.
-        let json = object.json_bytes();
+        let json = object.abridged();
         let is_plain = !owners::may_be_terminating(json) && !owners::may_have_owners(json);
         if is_plain && !self.graph.has(&key) {
             return;

@@ -135,7 +135,7 @@ async fn remove_all(
 async fn all_wait(objects: &[Arc<Object>], pace: &mut Pace) -> bool {
     for object in objects {
         pace.step(object.size()).await;
-        let waits = may_be_terminating(object.json_bytes())
+        let waits = may_be_terminating(object.abridged())
             && object.excerpt(LIFECYCLE).is_ok_and(|excerpt| waits(&excerpt));
         if !waits {
             return false;

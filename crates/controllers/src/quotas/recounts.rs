@@ -61,7 +61,7 @@ impl Recounts {
     /// Pods that are being deleted, or were.
     pub(super) fn source(&self) -> Option<Source> {
         fn name(pod: &Object) -> Option<Str> {
-            may_be_terminating(pod.json_bytes()).then(|| format!("{POD}{}", pod.item).into())
+            may_be_terminating(pod.abridged()).then(|| format!("{POD}{}", pod.item).into())
         }
         self.pods.as_ref().map(|pods| Source::new(pods, name))
     }

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use super::topics::Topics;
 use crate::measures::{Reads, Stored};
+use crate::object::FieldSets;
 use crate::{Object, work};
 
 /// The live set. It is a persistent map, so that a clone is a cheap snapshot.
@@ -46,6 +47,8 @@ pub(super) struct State {
     /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
+    /// The keys of live objects that have left the log and may share field sets with others.
+    unshared: Vec<Arc<str>>,
     /// The memory of the log's changes in bytes. It counts the newest object of a key, too,
     /// although dropping the change would not free that object: it stays in the live set.
     log_bytes: usize,
@@ -234,6 +237,38 @@ impl Collection {
         recalled.truncate(RECALLED_MAX);
     }
 
+    /// Lets the objects that have left the log share their field sets. While an object is in the
+    /// log, watches may send its frame, so its bytes stay in one piece.
+    pub(super) async fn share(&self, sets: &Mutex<FieldSets>) {
+        let unshared = std::mem::take(&mut self.state.write().unshared);
+        let (mut divided, mut bytes) = (Vec::new(), 0);
+        for item in unshared {
+            let Some(object) = self.get_old(&item) else { continue };
+            bytes += object.size();
+            divided.extend(object.sharing(&mut sets.lock()).map(|after| (object, after)));
+            if bytes > work::YIELD_BYTES {
+                self.replace(&mut divided);
+                bytes = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        self.replace(&mut divided);
+    }
+
+    /// Returns the live object of a key if it has left the log.
+    fn get_old(&self, item: &str) -> Option<Arc<Object>> {
+        let state = self.state.read();
+        state.live.get(item).filter(|object| object.revision <= state.floor).cloned()
+    }
+
+    /// Puts objects in the place of the same versions of them, if those are still live.
+    fn replace(&self, objects: &mut Vec<(Arc<Object>, Object)>) {
+        if !objects.is_empty() {
+            let mut state = self.state.write();
+            objects.drain(..).for_each(|(before, after)| state.replace(&before, after));
+        }
+    }
+
     /// Drops changes up to `floor` from the log.
     pub(super) fn trim(&self, floor: Revision) {
         self.recalled.lock().retain(|(revision, _)| *revision >= floor);
@@ -261,6 +296,7 @@ impl State {
                 .filter(is_undecryptable)
                 .map(|object| object.item.clone())
                 .collect(),
+            unshared: live.keys().cloned().collect(),
             live,
             first,
             floor: head,
@@ -291,7 +327,8 @@ impl State {
         self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {
-            return; // part of the initial state, not a change
+            self.unshared.push(object.item.clone()); // part of the initial state, not a change
+            return;
         }
         self.log_bytes += object.size() + CHANGE_BYTES;
         self.log.push_back(Change { object, previous });
@@ -302,6 +339,21 @@ impl State {
             self.log_bytes -= change.object.size() + CHANGE_BYTES;
             self.first += 1;
             self.floor = self.floor.max(change.object.revision);
+            if self.is_live(&change.object) {
+                self.unshared.push(change.object.item.clone());
+            }
+        }
+    }
+
+    fn is_live(&self, object: &Arc<Object>) -> bool {
+        self.live.get(&object.item).is_some_and(|live| Arc::ptr_eq(live, object))
+    }
+
+    /// Puts an object in the place of the same version of it, if that is still live.
+    fn replace(&mut self, before: &Arc<Object>, after: Object) {
+        if self.is_live(before) {
+            self.live_bytes = self.live_bytes - before.size() + after.size();
+            self.live.insert(before.item.clone(), Arc::new(after));
         }
     }
 

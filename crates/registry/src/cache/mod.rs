@@ -30,6 +30,7 @@ use pintle_store::{Follower, Record, Revision};
 use tokio::sync::watch;
 
 use crate::measures::Stored;
+use crate::object::FieldSets;
 
 pub(crate) use collection::{Change, Collection, Objects, Snapshot};
 pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
@@ -48,6 +49,8 @@ pub(crate) struct Cache {
     /// that was never written to may be absent. The lock is held while changes are applied, so that
     /// they are applied one batch after the other.
     by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
+    /// The field sets that objects share.
+    field_sets: Mutex<FieldSets>,
 }
 
 /// The newest state that the cache has. Heads only grow, even if revisions go back because a
@@ -77,6 +80,7 @@ impl Cache {
             floor: AtomicU64::new(floor.0),
             log_bytes_max,
             by_newest: Mutex::default(),
+            field_sets: Mutex::default(),
         }
     }
 
@@ -142,6 +146,14 @@ impl Cache {
         self.floor.fetch_max(floor.0, Ordering::Relaxed);
         for collection in self.collections.read().values() {
             collection.trim(floor);
+        }
+    }
+
+    /// Lets the objects that have left the logs share their field sets.
+    pub(crate) async fn share(&self) {
+        let collections: Vec<_> = self.collections.read().values().cloned().collect();
+        for collection in collections {
+            collection.share(&self.field_sets).await;
         }
     }
 

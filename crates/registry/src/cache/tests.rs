@@ -24,6 +24,8 @@ enum Step {
     Trim { back: u64 },
     /// Reads the state `back` revisions before the newest, so that reconstructed states get cached.
     Recall { back: u64 },
+    /// Lets objects share their field sets.
+    Share,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -31,12 +33,20 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0u8..12, any::<bool>()).prop_map(|(item, delete)| Step::Write { item, delete }),
         1 => (0u64..20).prop_map(|back| Step::Trim { back }),
         2 => (0u64..20).prop_map(|back| Step::Recall { back }),
+        1 => Just(Step::Share),
     ]
 }
 
+/// The JSON of an item. Items of a namespace have the same field set.
+fn json(revision: u64, item: &str) -> String {
+    let namespace = item.split('/').next().unwrap_or_default();
+    format!(
+        r#"{{"metadata":{{"name":"{item}","managedFields":[{{"fieldsV1":{{"f:{namespace:->300}":{{}}}}}}]}},"is":"{item}@{revision}"}}"#
+    )
+}
+
 fn record(revision: u64, item: &str, kind: Kind) -> Record {
-    let (bytes, body) =
-        Template::whole(format!("{item}@{revision}").into_bytes()).fill(Revision(revision));
+    let (bytes, body) = Template::whole(json(revision, item).into_bytes()).fill(Revision(revision));
     let key = Key { collection: "things".into(), item: item.into() };
     Record { revision: Revision(revision), key, kind, bytes, body, note: None }
 }
@@ -84,7 +94,16 @@ impl Model {
 fn state_at(collection: &Collection, revision: u64) -> Option<State> {
     let snapshot = collection.snapshot_at(Revision(revision));
     let objects = snapshot.now_or_never().expect("an unwatched poll does not yield")?;
+    for (item, object) in &objects {
+        assert_eq!(object.json(), json(object.revision.0, item));
+    }
     Some(objects.iter().map(|(item, o)| (item.to_string(), o.revision.0)).collect())
+}
+
+fn share(cache: &Cache) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().build().expect("no driver is needed");
+    runtime.block_on(cache.share());
 }
 
 fn changes_after(
@@ -120,6 +139,7 @@ proptest! {
                 Step::Recall { back } => {
                     let _ = state_at(&collection, model.head().saturating_sub(back));
                 }
+                Step::Share => share(&cache),
             }
         }
         for revision in 0..=model.head() {
@@ -280,7 +300,7 @@ fn watches_of_scopes_list_again_after_a_lost_history() {
 
 #[test]
 fn a_log_over_its_bound_is_trimmed_and_only_slow_cursors_lag() {
-    let cache = Cache::new(Revision(0), 600);
+    let cache = Cache::new(Revision(0), 1600);
     let collection = cache.collection(&"things".into());
     let mut slow = Cursor::after(collection.clone(), Revision(0)).expect("the log is complete");
     for revision in 1..=100 {
@@ -451,4 +471,48 @@ async fn a_head_without_records_wakes_readers() {
     cache.apply(&[], Revision(7));
     assert!(cache.wait_for(Revision(7), Duration::from_secs(3)).await);
     assert_eq!(cache.visible(), Revision(7));
+}
+
+/// Objects share their field sets when they have left the log; the first one keeps its own.
+#[test]
+fn objects_that_left_the_log_share_their_field_sets() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    let items = ["ns/a", "ns/b", "ns/c", "ns/d"];
+    for (revision, item) in (1..).zip(items) {
+        apply(&cache, &[record(revision, item, Kind::Created)]);
+    }
+    apply(&cache, &[record(5, "ns/d", Kind::Updated)]);
+    let collection = cache.collection(&"things".into());
+    let abridged = || {
+        let is_short = |item: &&str| {
+            let object = collection.get(item).expect("the item exists");
+            assert_eq!(object.json(), json(object.revision.0, item));
+            object.abridged().len() < object.json().len()
+        };
+        items.into_iter().filter(is_short).collect::<Vec<_>>()
+    };
+    let before = collection.extent();
+    share(&cache);
+    assert!(abridged().is_empty(), "all are in the log");
+    cache.trim(Revision(4));
+    share(&cache);
+    assert_eq!(abridged(), ["ns/b", "ns/c"]);
+    assert_eq!(collection.extent().bytes, before.bytes);
+    cache.trim(Revision(5));
+    share(&cache);
+    assert_eq!(abridged(), ["ns/b", "ns/c", "ns/d"]);
+    let records: Vec<_> =
+        (1..).zip(items).map(|(at, item)| record(at, item, Kind::Created)).collect();
+    cache.reset(&records, Revision(9));
+    assert!(abridged().is_empty());
+    share(&cache);
+    assert_eq!(abridged(), items, "the set is known already");
+    let opened = Cache::new(Revision(4), usize::MAX);
+    records.iter().for_each(|record| apply(&opened, std::slice::from_ref(record)));
+    share(&opened);
+    let lengths = items.map(|item| {
+        let object = opened.collection(&"things".into()).get(item).expect("the item exists");
+        object.abridged().len() < object.size()
+    });
+    assert_eq!(lengths, [false, true, true, true], "all are older than the history");
 }

@@ -138,8 +138,8 @@ const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectM
 /// Returns a PartialObjectMetadata of the object.
 fn partial(resource: &Resource, object: &Object) -> Value {
     let metadata = if resource.is_stored_version() {
-        let bytes = object.json_bytes();
-        resource.metadata(bytes).and_then(|bytes| json::parse(&bytes).ok())
+        let bytes = object.json();
+        resource.metadata(&bytes).and_then(|bytes| json::parse(&bytes).ok())
     } else {
         None
     };

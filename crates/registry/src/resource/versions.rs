@@ -131,7 +131,7 @@ impl Resource {
         for (object, tree) in unread.iter_mut().zip(read) {
             let mut bytes = Vec::with_capacity(object.size());
             pintle_schema::encode::write(&self.schema, self.ty, &tree, &mut bytes);
-            if bytes == object.json_bytes() {
+            if bytes == object.json() {
                 object.mark_view_of(self.number);
             } else {
                 let (item, revision) = (object.item.clone(), object.revision);

@@ -115,6 +115,46 @@ async fn a_marked_object_is_the_stored_one_with_other_metadata() {
     assert_eq!(marked.json(), encoded);
 }
 
+/// Objects of one template share a field set when they have left the history. Reads show the same
+/// as before, and writes keep what other managers own.
+#[tokio::test]
+async fn objects_that_share_a_field_set_are_read_and_written_as_before() {
+    let engine = Engine::new().await;
+    for name in ["a", "b", "c"] {
+        let name = format!(r#""name":"{name}","finalizers":["x/y"]"#);
+        let deployment = DEPLOYMENT.replacen(r#""name":"d""#, &name, 1);
+        engine.create("deployments", &deployment).await.expect("created");
+    }
+    let target = engine.target("deployments", "c", "");
+    let stored = || engine.registry.peek(&target.resource, "ns", "c").expect("it exists");
+    let before = stored();
+    engine.registry.compact(engine.registry.head().revision).await.expect("compacted");
+    engine.registry.share_field_sets().await;
+    let after = stored();
+    assert!(after.abridged().len() < before.abridged().len(), "the field set is shared");
+    assert_eq!(after.json(), before.json());
+    assert_eq!(after.pieces().collect::<Vec<_>>().concat(), before.json());
+    assert_eq!(after.tree(), before.tree());
+    assert!(after.frame(before.kind()).is_none() && before.frame(before.kind()).is_some());
+
+    let managers = |object: &Value| object.at(&["metadata", "managedFields"]).cloned();
+    let owned = managers(&before.tree().expect("it is valid")).expect("fields are owned");
+    let patch = r#"{"status":{"replicas":3}}"#;
+    let patched = engine.merge("deployments", "c", "status", patch).await.expect("patched");
+    let entries = managers(&patched).expect("fields are owned");
+    let first = |entries: &Value| entries.as_array().and_then(|entries| entries.first().cloned());
+    assert_eq!(first(&entries), first(&owned), "the first manager's fields are untouched");
+    assert_eq!(entries.as_array().map(<[_]>::len), Some(2));
+
+    engine.registry.compact(engine.registry.head().revision).await.expect("compacted");
+    engine.registry.share_field_sets().await;
+    let deleted = engine.registry.delete(&target, &DeleteOptions::default(), &context()).await;
+    let ResponseBody::Object(marked) = deleted.expect("accepted").body else {
+        panic!("an object is expected")
+    };
+    assert_eq!(managers(&marked.tree().expect("it is valid")), Some(entries));
+}
+
 #[tokio::test]
 async fn all_pages_of_a_list_show_the_state_of_the_first() {
     let engine = Engine::new().await;

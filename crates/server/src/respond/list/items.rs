@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pintle_registry::request::Encoding;
-use pintle_registry::{Extra, work};
+use pintle_registry::{Extra, Object, work};
 use pintle_value::{cbor, json, yaml};
 
 use crate::body::CHUNK_BYTES;
@@ -152,6 +152,12 @@ impl ItemWriter {
     }
 
     fn write_json(&self, item: &Item, out: &mut Vec<u8>) {
+        if let Item::Stored(object) = item
+            && self.rendering.form == Form::Object
+            && self.rendering.resource.is_stored_version()
+        {
+            return self.write_stored(object, out);
+        }
         let (view, stored) = match item {
             Item::Stored(object) => (self.rendering.resource.view(object), Some(object)),
             Item::Made(json) => (json.clone(), None),
@@ -163,13 +169,28 @@ impl ItemWriter {
             Form::PartialObjectMetadata(version) | Form::PartialObjectMetadataList(version) => {
                 write_metadata(&self.rendering.resource, &view, version, out);
             }
-            Form::Object | Form::GroupDiscovery => match self.untyped(&view) {
-                Some(rest) => {
-                    out.push(b'{');
-                    out.extend_from_slice(rest);
-                }
-                None => out.extend_from_slice(&view),
-            },
+            Form::Object | Form::GroupDiscovery => self.write_untyped(&view, out),
+        }
+    }
+
+    /// Copies the stored JSON.
+    fn write_stored(&self, object: &Object, out: &mut Vec<u8>) {
+        let mut pieces = object.pieces();
+        if let Some(first) = pieces.next() {
+            self.write_untyped(first, out);
+        }
+        pieces.for_each(|piece| out.extend_from_slice(piece));
+    }
+
+    /// Writes an object's bytes, or the first of them, without kind and version if list items omit
+    /// them.
+    fn write_untyped(&self, view: &[u8], out: &mut Vec<u8>) {
+        match self.untyped(view) {
+            Some(rest) => {
+                out.push(b'{');
+                out.extend_from_slice(rest);
+            }
+            None => out.extend_from_slice(view),
         }
     }
 

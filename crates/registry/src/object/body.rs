@@ -1,0 +1,157 @@
+//! The bytes of an object: its JSON as it was encoded, or divided into abridged JSON and the field
+//! sets that it shares with other objects.
+//!
+//! The field sets of managers (`fieldsV1`) are often half of an object, and objects that were made
+//! from one template have the same ones. An object that has left the log of changes is divided, so
+//! that each set is held once.
+//!
+//! Invariant: the pieces of a divided body, one after the other, are the JSON that was encoded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_value::json;
+
+use super::field_sets::FieldSets;
+
+/// What abridged JSON has in place of a shared set.
+const EMPTY: &[u8] = b"{}";
+
+/// The path of the managers' entries.
+const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// The JSON, within its watch frame or not.
+    Whole(Bytes),
+    /// The JSON, divided.
+    Divided(Box<Divided>),
+}
+
+/// JSON that shares field sets.
+#[derive(Debug)]
+pub(super) struct Divided {
+    /// The JSON in which the shared sets are empty.
+    abridged: Box<[u8]>,
+    /// The shared sets, each with the offset in the abridged JSON of the empty set in its place.
+    sets: Box<[(u32, Arc<[u8]>)]>,
+}
+
+impl Divided {
+    /// Divides an object's JSON; `None` if it has no set that is worth sharing. JSON that is not
+    /// valid is divided, too: if its abridged form is, so is the JSON, because each set is.
+    pub(super) fn of(json: &[u8], known: &mut FieldSets) -> Option<Self> {
+        let entries = json::at(json, MANAGED_FIELDS)?;
+        let (mut abridged, mut sets, mut copied) = (Vec::new(), Vec::new(), 0);
+        for entry in json::items(&json[entries.clone()]) {
+            let entry = entries.start + entry.start..entries.start + entry.end;
+            let Some(set) = json::member(&json[entry.clone()], "fieldsV1") else { continue };
+            let set = entry.start + set.start..entry.start + set.end;
+            let Some(shared) = known.share(&json[set.clone()]) else { continue };
+            abridged.extend_from_slice(&json[copied..set.start]);
+            sets.push((u32::try_from(abridged.len()).ok()?, shared));
+            abridged.extend_from_slice(EMPTY);
+            copied = set.end;
+        }
+        if sets.is_empty() {
+            return None;
+        }
+        abridged.extend_from_slice(&json[copied..]);
+        Some(Self { abridged: abridged.into(), sets: sets.into() })
+    }
+
+    pub(super) fn abridged(&self) -> &[u8] {
+        &self.abridged
+    }
+
+    /// The length of the whole JSON.
+    pub(super) fn len(&self) -> usize {
+        let sets = self.sets.iter().map(|(_, set)| set.len() - EMPTY.len());
+        self.abridged.len() + sets.sum::<usize>()
+    }
+
+    /// The parts of the whole JSON, in order.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.sets.iter().map(|(at, _)| *at as usize);
+        let starts = std::iter::once(0).chain(ends.clone().map(|at| at + EMPTY.len()));
+        let between = starts.zip(ends.chain([self.abridged.len()]));
+        let sets = self.sets.iter().map(|(_, set)| Some(&**set)).chain([None]);
+        let pairs = between.zip(sets);
+        pairs.flat_map(|((start, end), set)| [Some(&self.abridged[start..end]), set]).flatten()
+    }
+
+    /// The whole JSON.
+    pub(super) fn json(&self) -> Bytes {
+        let mut json = Vec::with_capacity(self.len());
+        self.pieces().for_each(|piece| json.extend_from_slice(piece));
+        json.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: &str = r#"{"f:a":{"k:{\"x\":\"}\"}":{}},"#;
+
+    /// A set that is long enough to be shared.
+    fn set(name: &str) -> String {
+        let members: Vec<_> = (0..40).map(|at| format!("\"f:{name}{at}\":{{}}")).collect();
+        format!("{SET}{}}}", members.join(","))
+    }
+
+    fn object(entries: &[String]) -> String {
+        let entries: Vec<_> = entries
+            .iter()
+            .map(|set| format!(r#"{{"manager":"m","fieldsType":"FieldsV1","fieldsV1":{set}}}"#))
+            .collect();
+        format!(
+            r#"{{"kind":"T","metadata":{{"name":"a","managedFields":[{}]}},"data":{{"fieldsV1":{{}}}}}}"#,
+            entries.join(",")
+        )
+    }
+
+    /// The pieces are the JSON again, and the abridged JSON is the JSON with empty sets, whichever of the
+    /// sets are shared.
+    #[test]
+    fn a_divided_body_is_the_json() {
+        let (a, b, short) = (set("a"), set("b"), "{\"f:data\":{}}".to_owned());
+        let empty = || "{}".to_owned();
+        let mut known = FieldSets::default();
+        for (sets, outline) in [
+            (vec![a.clone()], None),
+            (vec![a.clone()], Some(vec![empty()])),
+            (vec![b.clone(), a.clone()], Some(vec![b.clone(), empty()])),
+            (
+                vec![a.clone(), short.clone(), b.clone()],
+                Some(vec![empty(), short.clone(), empty()]),
+            ),
+            (vec![short.clone()], None),
+            (vec![], None),
+        ] {
+            let json = object(&sets);
+            let divided = Divided::of(json.as_bytes(), &mut known);
+            let seen = divided.as_ref().map(|divided| String::from_utf8_lossy(divided.abridged()));
+            assert_eq!(seen.as_deref(), outline.map(|sets| object(&sets)).as_deref(), "{json}");
+            if let Some(divided) = divided {
+                assert_eq!((divided.json().as_ref(), divided.len()), (json.as_bytes(), json.len()));
+            }
+        }
+        for odd in ["", "{}", "[1]", r#"{"metadata":{"managedFields":{"fieldsV1":{}}}}"#] {
+            assert!(Divided::of(odd.as_bytes(), &mut known).is_none(), "{odd}");
+        }
+    }
+
+    /// A value that cannot be read does not become readable: the set that has the error stays in
+    /// the abridged JSON.
+    #[test]
+    fn an_invalid_set_is_not_shared() {
+        let json = object(&[set("a").replace("\"f:a7\":{}", "\"f:a7\":{7}")]);
+        assert!(json::check(json.as_bytes()).is_err());
+        let mut known = FieldSets::default();
+        for _ in 0..3 {
+            assert!(Divided::of(json.as_bytes(), &mut known).is_none());
+        }
+    }
+}
