@@ -2,6 +2,9 @@
 
 mod body;
 mod field_sets;
+mod head;
+mod index;
+mod template;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,17 +13,20 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use pintle_meta::Status;
-use pintle_store::{Kind, Record, Revision, Template, why_undecryptable};
-use pintle_value::{
-    Map, Str, Value,
-    json::{self, Reader},
-    token::Tokens as _,
-};
+use pintle_store::{Kind, Record, Revision, why_undecryptable};
+use pintle_value::json::{self, Reader};
+use pintle_value::{Str, Value};
 
 use crate::encodings::Encodings;
-use crate::{Resource, ResourceDefinition, SelectableField};
+use crate::{Resource, SelectableField};
 use body::{Body, Divided};
 pub(crate) use field_sets::FieldSets;
+pub(crate) use head::Head;
+use head::{OWNED_FIELDS, read_head};
+pub use index::Index;
+use template::framed;
+pub use template::{FRAME_TAIL, frame_head};
+pub(crate) use template::{template, template_unchanged, template_with_metadata};
 
 /// An object as it is stored and sent. The cache, all lists and all watches share it.
 ///
@@ -70,43 +76,6 @@ pub struct Unreadable {
 impl From<Unreadable> for Status {
     fn from(unreadable: Unreadable) -> Self {
         Self::internal(unreadable)
-    }
-}
-
-/// The values that selectors match, apart from name and namespace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Index {
-    /// Labels, sorted by key.
-    pub labels: Vec<(Str, Str)>,
-    /// The values of the resource's selectable fields, in the order of `Strategy::fields`.
-    pub fields: Vec<Str>,
-    /// Identifies these fields ([`Resource::fields_id`]), because a definition's fields can change.
-    pub(crate) fields_id: u64,
-    /// See [`Object::is_view_of`]; 0 if unknown.
-    pub(crate) view_of: u64,
-}
-
-impl Index {
-    /// Reads the index out of an object of the stored form, or out of an excerpt with the same
-    /// members.
-    pub fn of(object: &Value, fields: &[SelectableField]) -> Self {
-        let labels = pintle_meta::object::labels(object);
-        Self {
-            labels: labels
-                .into_iter()
-                .flat_map(pintle_value::Map::iter)
-                .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().into()))
-                .collect(),
-            fields: fields.iter().map(|field| field.value.of(object)).collect(),
-            fields_id: 0,
-            view_of: 0,
-        }
-    }
-
-    /// Returns the value of a label.
-    pub fn label(&self, key: &str) -> Option<&str> {
-        let at = self.labels.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()?;
-        Some(&self.labels[at].1)
     }
 }
 
@@ -289,7 +258,9 @@ impl Object {
             true => json::parse_valid_with_raw,
             false => json::parse_with_raw,
         };
-        parse(&self.json(), OWNED_FIELDS).map_err(|why| self.unreadable(why))
+        let mut tree = parse(self.abridged(), OWNED_FIELDS).map_err(|why| self.unreadable(why))?;
+        self.complete(&mut tree);
+        Ok(tree)
     }
 
     /// Decodes only `apiVersion`, `metadata` and the members at `paths` of the stored form.
@@ -298,14 +269,21 @@ impl Object {
     /// If the bytes are not valid.
     pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<Head, Unreadable> {
         self.check()?;
-        let json = self.json();
-        let text = json::text(&json);
+        let text = json::text(self.abridged());
         let head = read_head(&mut Reader::of_valid(&text), paths);
         let mut head = head.map_err(|why| self.unreadable(why))?;
+        self.complete(&mut head.tree);
         if matches!(text, Cow::Owned(_)) {
             head.metadata = 0..0; // the text was repaired, so offsets in it are not those of the bytes
         }
         Ok(head)
+    }
+
+    /// Puts the shared field sets into a tree of the abridged JSON.
+    fn complete(&self, tree: &mut Value) {
+        if let Body::Divided(divided) = &self.body {
+            divided.complete(tree);
+        }
     }
 
     /// Checks that the bytes are valid before a caller hands them out. The result is remembered.
@@ -431,111 +409,3 @@ impl Object {
         self.excerpt(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 }
-
-/// A part of an object's stored form.
-pub(crate) struct Head {
-    /// Its `apiVersion`, `metadata` and some other members.
-    pub(crate) tree: Value,
-    /// Where the metadata is in the object's JSON; empty if that is unknown.
-    pub(crate) metadata: Range<usize>,
-}
-
-/// See [`Object::head`].
-fn read_head(reader: &mut Reader<'_>, paths: &[&[&str]]) -> Result<Head, pintle_value::Error> {
-    let (mut tree, mut metadata) = (Map::new(), 0..0);
-    let mut to_find = 2 + paths.len();
-    reader.value()?;
-    while to_find > 0
-        && let Some(name) = reader.key()?
-    {
-        let below: Vec<&[&str]> = paths
-            .iter()
-            .filter(|path| path.first() == Some(&name))
-            .map(|path| &path[1..])
-            .collect();
-        to_find = to_find.saturating_sub(below.len());
-        match name {
-            "apiVersion" => {
-                tree.insert("apiVersion", reader.tree()?);
-                to_find -= 1;
-            }
-            "metadata" => {
-                metadata.start = reader.offset();
-                tree.insert("metadata", reader.tree_with_raw(&OWNED_FIELDS[1..])?);
-                metadata.end = reader.offset();
-                to_find -= 1;
-            }
-            _ if below.is_empty() => reader.skip()?,
-            _ => {
-                let name = Str::from(name);
-                tree.insert(name, reader.excerpt(&below, false)?);
-            }
-        }
-    }
-    Ok(Head { tree: tree.into(), metadata })
-}
-
-/// The path of the members that [`Object::tree`] leaves as raw JSON.
-const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
-
-/// Returns the range of the object in a watch frame of `len` bytes.
-const fn framed(kind: Kind, len: usize) -> Range<usize> {
-    frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
-}
-
-/// The initial capacity for an object's bytes. Most objects are smaller, for example a ConfigMap of
-/// 1 KB with its managed fields.
-const LIKELY_BYTES: usize = 2048;
-
-/// Encodes an object of the stored form for the store, within its watch frame.
-pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
-    let head = frame_head(kind);
-    let mut bytes = Vec::with_capacity(LIKELY_BYTES);
-    bytes.extend_from_slice(head);
-    let hole = pintle_schema::encode::write_object(
-        &definition.schema,
-        definition.stored_type(),
-        object,
-        &mut bytes,
-    );
-    let body = head.len()..bytes.len();
-    bytes.extend_from_slice(FRAME_TAIL);
-    Template::framed(bytes, body, hole)
-}
-
-/// Encodes a stored object with the metadata of a [`Head`] for the store, within its watch frame.
-/// The other members are copied. `None` if it is unknown where the object has its metadata.
-pub(crate) fn template_with_metadata(
-    definition: &ResourceDefinition,
-    stored: &Object,
-    changed: &Head,
-    kind: Kind,
-) -> Option<Template> {
-    let (head, json) = (frame_head(kind), stored.json());
-    let old = Some(changed.metadata.clone()).filter(|range| !range.is_empty())?;
-    let metadata = changed.tree.get("metadata")?;
-    let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);
-    bytes.extend_from_slice(head);
-    bytes.extend_from_slice(&json[..old.start]);
-    let (schema, ty) = (&definition.schema, definition.stored_type());
-    let hole = pintle_schema::encode::write_metadata(schema, ty, metadata, &mut bytes)?;
-    bytes.extend_from_slice(&json[old.end..]);
-    let body = head.len()..bytes.len();
-    bytes.extend_from_slice(FRAME_TAIL);
-    Some(Template::framed(bytes, body, Some(hole)))
-}
-
-/// The room for members that a deletion adds to the metadata, and for the frame.
-const LIKELY_GROWTH: usize = 160;
-
-/// Returns the bytes of a watch frame before the object.
-pub const fn frame_head(kind: Kind) -> &'static [u8] {
-    match kind {
-        Kind::Created => br#"{"type":"ADDED","object":"#,
-        Kind::Updated => br#"{"type":"MODIFIED","object":"#,
-        Kind::Deleted => br#"{"type":"DELETED","object":"#,
-    }
-}
-
-/// The bytes of a watch frame after the object.
-pub const FRAME_TAIL: &[u8] = b"}\n";

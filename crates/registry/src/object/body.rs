@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pintle_value::json;
+use pintle_value::{Value, json};
 
 use super::field_sets::FieldSets;
 
@@ -18,7 +18,10 @@ use super::field_sets::FieldSets;
 const EMPTY: &[u8] = b"{}";
 
 /// The path of the managers' entries.
-const MANAGED_FIELDS: &[&str] = &["metadata", "managedFields"];
+const MANAGED_FIELDS: &[&str; 2] = &["metadata", "managedFields"];
+
+/// The member of an entry that is its set.
+const FIELDS: &str = "fieldsV1";
 
 /// The bytes of an object.
 #[derive(Debug)]
@@ -34,8 +37,18 @@ pub(super) enum Body {
 pub(super) struct Divided {
     /// The JSON in which the shared sets are empty.
     abridged: Box<[u8]>,
-    /// The shared sets, each with the offset in the abridged JSON of the empty set in its place.
-    sets: Box<[(u32, Arc<[u8]>)]>,
+    /// The sets that it shares, in order.
+    sets: Box<[Shared]>,
+}
+
+/// A shared set of an object.
+#[derive(Debug)]
+struct Shared {
+    /// The offset in the abridged JSON of the empty set in its place.
+    at: u32,
+    /// The number of its entry in `managedFields`.
+    entry: u32,
+    set: Arc<str>,
 }
 
 impl Divided {
@@ -44,13 +57,14 @@ impl Divided {
     pub(super) fn of(json: &[u8], known: &mut FieldSets) -> Option<Self> {
         let entries = json::at(json, MANAGED_FIELDS)?;
         let (mut abridged, mut sets, mut copied) = (Vec::new(), Vec::new(), 0);
-        for entry in json::items(&json[entries.clone()]) {
+        for (number, entry) in (0..).zip(json::items(&json[entries.clone()])) {
             let entry = entries.start + entry.start..entries.start + entry.end;
-            let Some(set) = json::member(&json[entry.clone()], "fieldsV1") else { continue };
+            let Some(set) = json::member(&json[entry.clone()], FIELDS) else { continue };
             let set = entry.start + set.start..entry.start + set.end;
             let Some(shared) = known.share(&json[set.clone()]) else { continue };
             abridged.extend_from_slice(&json[copied..set.start]);
-            sets.push((u32::try_from(abridged.len()).ok()?, shared));
+            let at = u32::try_from(abridged.len()).ok()?;
+            sets.push(Shared { at, entry: number, set: shared });
             abridged.extend_from_slice(EMPTY);
             copied = set.end;
         }
@@ -67,18 +81,30 @@ impl Divided {
 
     /// The length of the whole JSON.
     pub(super) fn len(&self) -> usize {
-        let sets = self.sets.iter().map(|(_, set)| set.len() - EMPTY.len());
+        let sets = self.sets.iter().map(|shared| shared.set.len() - EMPTY.len());
         self.abridged.len() + sets.sum::<usize>()
     }
 
     /// The parts of the whole JSON, in order.
     pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let ends = self.sets.iter().map(|(at, _)| *at as usize);
+        let ends = self.sets.iter().map(|shared| shared.at as usize);
         let starts = std::iter::once(0).chain(ends.clone().map(|at| at + EMPTY.len()));
         let between = starts.zip(ends.chain([self.abridged.len()]));
-        let sets = self.sets.iter().map(|(_, set)| Some(&**set)).chain([None]);
+        let sets = self.sets.iter().map(|shared| Some(shared.set.as_bytes())).chain([None]);
         let pairs = between.zip(sets);
         pairs.flat_map(|((start, end), set)| [Some(&self.abridged[start..end]), set]).flatten()
+    }
+
+    /// Puts the shared sets into the tree of the abridged JSON, or of a part of it.
+    pub(super) fn complete(&self, tree: &mut Value) {
+        let entries = tree.get_mut(MANAGED_FIELDS[0]).and_then(|o| o.get_mut(MANAGED_FIELDS[1]));
+        let Some(entries) = entries.and_then(Value::as_array_mut) else { return };
+        for Shared { entry, set, .. } in &self.sets {
+            let entry = entries.get_mut(*entry as usize).and_then(|entry| entry.get_mut(FIELDS));
+            if let Some(fields) = entry {
+                *fields = Value::raw((**set).into());
+            }
+        }
     }
 
     /// The whole JSON.
@@ -91,6 +117,7 @@ impl Divided {
 
 #[cfg(test)]
 mod tests {
+    use super::super::head::OWNED_FIELDS;
     use super::*;
 
     const SET: &str = r#"{"f:a":{"k:{\"x\":\"}\"}":{}},"#;
@@ -136,6 +163,10 @@ mod tests {
             assert_eq!(seen.as_deref(), outline.map(|sets| object(&sets)).as_deref(), "{json}");
             if let Some(divided) = divided {
                 assert_eq!((divided.json().as_ref(), divided.len()), (json.as_bytes(), json.len()));
+                let tree = |json: &[u8]| json::parse_with_raw(json, OWNED_FIELDS).expect("valid");
+                let mut completed = tree(divided.abridged());
+                divided.complete(&mut completed);
+                assert_eq!(completed, tree(json.as_bytes()));
             }
         }
         for odd in ["", "{}", "[1]", r#"{"metadata":{"managedFields":{"fieldsV1":{}}}}"#] {

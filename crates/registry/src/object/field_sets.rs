@@ -20,7 +20,7 @@ const SWEEP_MIN: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct FieldSets {
     hashes: RandomState,
-    shared: HashMap<u64, Arc<[u8]>>,
+    shared: HashMap<u64, Arc<str>>,
     /// The hashes of sets that one object has. The first object that has a set keeps its own, so
     /// that a set that no other object has costs nothing.
     single: HashSet<u64>,
@@ -31,13 +31,13 @@ pub(crate) struct FieldSets {
 impl FieldSets {
     /// Returns the shared set with this JSON; `None` if no other object had it, or if it is short
     /// or not valid.
-    pub(super) fn share(&mut self, set: &[u8]) -> Option<Arc<[u8]>> {
+    pub(super) fn share(&mut self, set: &[u8]) -> Option<Arc<str>> {
         if set.len() < SHARED_MIN {
             return None;
         }
         let hash = self.hashes.hash_one(set);
         if let Some(shared) = self.shared.get(&hash) {
-            return (**shared == *set).then(|| shared.clone());
+            return (shared.as_bytes() == set).then(|| shared.clone());
         }
         if !self.single.remove(&hash) {
             if self.single.len() >= SINGLE_MAX {
@@ -47,8 +47,8 @@ impl FieldSets {
             return None;
         }
         json::check(set).ok()?;
+        let shared: Arc<str> = std::str::from_utf8(set).ok()?.into();
         self.sweep();
-        let shared: Arc<[u8]> = set.into();
         self.shared.insert(hash, shared.clone());
         Some(shared)
     }
@@ -77,7 +77,7 @@ mod tests {
         let mut sets = FieldSets::default();
         assert!(sets.share(&set(1)).is_none());
         let (second, third) = (sets.share(&set(1)).unwrap(), sets.share(&set(1)).unwrap());
-        assert!(Arc::ptr_eq(&second, &third) && *second == *set(1));
+        assert!(Arc::ptr_eq(&second, &third) && second.as_bytes() == set(1));
         assert!(sets.share(&set(2)).is_none());
         assert!((0..3).all(|_| sets.share(b"{}").is_none()), "a short set");
     }
@@ -95,7 +95,7 @@ mod tests {
             assert!(sets.shared.len() <= SWEEP_MIN + held.len());
         }
         for shared in held {
-            assert!(Arc::ptr_eq(&sets.share(&shared).unwrap(), &shared));
+            assert!(Arc::ptr_eq(&sets.share(shared.as_bytes()).unwrap(), &shared));
         }
         for number in 0..3 * SINGLE_MAX {
             sets.share(&set(1_000_000 + number));

@@ -12,7 +12,7 @@ use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 use super::Write;
 use crate::allocation::{Companion, Part};
 use crate::definer::DefinerState;
-use crate::object::{Head, template, template_with_metadata};
+use crate::object::{Head, template, template_unchanged, template_with_metadata};
 use crate::request::Now;
 use crate::results::{Outcome, ResponseBody};
 use crate::{Object, Registry, Resource, StorageConverter};
@@ -128,7 +128,7 @@ pub(super) fn store_failed(error: Error) -> Status {
 }
 
 /// Encodes an object as a write, if it is neither too large nor nested too deep to be read again.
-/// Every stored object is encoded here, or copied by [`encode_metadata`].
+/// Every stored object is encoded here, or copied by [`encode_metadata`] or [`copy_unchanged`].
 pub(crate) fn encode(
     resource: &Resource,
     (namespace, name): (&str, &str),
@@ -173,6 +173,21 @@ pub(crate) fn encode_metadata(
     let is_bounded = kind != Kind::Deleted;
     let is_small = |template: &Template| !is_bounded || template.len() <= OBJECT_BYTES_MAX;
     let Some(template) = template.filter(is_small) else { return Ok(None) };
+    let index = stored.shared_index(resource)?;
+    Ok(Some(pintle_store::Write { key, expect, change: change(template, kind), note: Some(index) }))
+}
+
+/// Copies a stored object as a write that removes it. Returns `None` if it must be encoded: its bytes
+/// have no resource version to replace.
+pub(crate) fn copy_unchanged(
+    resource: &Resource,
+    (namespace, name): (&str, &str),
+    stored: &Object,
+    expect: Expect,
+    kind: Kind,
+) -> Result<Option<pintle_store::Write>, Status> {
+    let key = resource.key(namespace, name)?;
+    let Some(template) = template_unchanged(stored, kind) else { return Ok(None) };
     let index = stored.shared_index(resource)?;
     Ok(Some(pintle_store::Write { key, expect, change: change(template, kind), note: Some(index) }))
 }

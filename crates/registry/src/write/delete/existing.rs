@@ -12,7 +12,7 @@ use pintle_value::Value;
 
 use crate::admission::Stored;
 use crate::object::Head;
-use crate::write::commit::{encode, encode_metadata};
+use crate::write::commit::{copy_unchanged, encode, encode_metadata};
 use crate::{Deletion, Object, Resource};
 
 /// A stored object that is being deleted, in the strategy's form.
@@ -106,7 +106,11 @@ impl Existing {
         expect: Expect,
         kind: Kind,
     ) -> Result<Write, Status> {
-        if let Some(write) = self.copy(resource, namespaced_name, expect, kind)? {
+        if let State::Part(head, _) = &self.state
+            && head.is_located()
+            && let Some(write) =
+                copy_unchanged(resource, namespaced_name, &self.object, expect, kind)?
+        {
             return Ok(write);
         }
         let stored = match resource.is_stored_form(&self.object) {

@@ -1,0 +1,88 @@
+//! How an object is encoded for the store: its JSON within the frame of a watch event, with a hole
+//! for the resource version.
+
+use std::ops::Range;
+
+use pintle_store::{Kind, Template};
+use pintle_value::{Value, json};
+
+use super::{Head, Object};
+use crate::ResourceDefinition;
+
+/// Returns the range of the object in a watch frame of `len` bytes.
+pub(super) const fn framed(kind: Kind, len: usize) -> Range<usize> {
+    frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
+}
+
+/// The initial capacity for an object's bytes. Most objects are smaller, for example a ConfigMap of
+/// 1 KB with its managed fields.
+const LIKELY_BYTES: usize = 2048;
+
+/// Encodes an object of the stored form for the store, within its watch frame.
+pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
+    let head = frame_head(kind);
+    let mut bytes = Vec::with_capacity(LIKELY_BYTES);
+    bytes.extend_from_slice(head);
+    let hole = pintle_schema::encode::write_object(
+        &definition.schema,
+        definition.stored_type(),
+        object,
+        &mut bytes,
+    );
+    let body = head.len()..bytes.len();
+    bytes.extend_from_slice(FRAME_TAIL);
+    Template::framed(bytes, body, hole)
+}
+
+/// Encodes a stored object with the metadata of a [`Head`] for the store, within its watch frame.
+/// The other members are copied. `None` if it is unknown where the object has its metadata.
+pub(crate) fn template_with_metadata(
+    definition: &ResourceDefinition,
+    stored: &Object,
+    changed: &Head,
+    kind: Kind,
+) -> Option<Template> {
+    let (head, json) = (frame_head(kind), stored.abridged());
+    let old = Some(changed.metadata.clone()).filter(|_| changed.is_located())?;
+    let metadata = changed.tree.get("metadata")?;
+    let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);
+    bytes.extend_from_slice(head);
+    bytes.extend_from_slice(&json[..old.start]);
+    let (schema, ty) = (&definition.schema, definition.stored_type());
+    let hole = pintle_schema::encode::write_metadata(schema, ty, metadata, &mut bytes)?;
+    bytes.extend_from_slice(&json[old.end..]);
+    let body = head.len()..bytes.len();
+    bytes.extend_from_slice(FRAME_TAIL);
+    Some(Template::framed(bytes, body, Some(hole)))
+}
+
+/// Makes the template of a stored object that a write does not change: a copy with a hole in place
+/// of its resource version. `None` if it has none.
+pub(crate) fn template_unchanged(stored: &Object, kind: Kind) -> Option<Template> {
+    let (head, json) = (frame_head(kind), stored.json());
+    let version = json::at(&json, &["metadata", "resourceVersion"])?;
+    let mut bytes = Vec::with_capacity(head.len() + json.len() + FRAME_TAIL.len());
+    bytes.extend_from_slice(head);
+    bytes.extend_from_slice(&json[..version.start]);
+    bytes.extend_from_slice(b"\"\"");
+    let hole = bytes.len() - 1;
+    bytes.extend_from_slice(&json[version.end..]);
+    let body = head.len()..bytes.len();
+    bytes.extend_from_slice(FRAME_TAIL);
+    Some(Template::framed(bytes, body, Some(hole)))
+}
+
+/// The room for members that a deletion adds to the metadata, and for the frame.
+const LIKELY_GROWTH: usize = 160;
+
+/// Returns the bytes of a watch frame before the object.
+pub const fn frame_head(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Created => br#"{"type":"ADDED","object":"#,
+        Kind::Updated => br#"{"type":"MODIFIED","object":"#,
+        Kind::Deleted => br#"{"type":"DELETED","object":"#,
+    }
+}
+
+/// The bytes of a watch frame after the object.
+pub const FRAME_TAIL: &[u8] = b"}\n";
