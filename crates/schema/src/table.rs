@@ -142,7 +142,7 @@ pub enum Scalar {
 /// One member of a struct.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// The JSON name.
+    /// The JSON name. Outside of structural schemas it has no character that JSON escapes.
     pub name: Cow<'static, str>,
     /// Its type.
     pub ty: TypeId,

@@ -1,7 +1,6 @@
 //! Encodes trees as JSON: struct members in declaration order, map keys sorted.
 //!
-//! Every committed object is encoded here once, so the walk allocates nothing for objects with
-//! fewer than `INLINE` members.
+//! Every committed object is encoded here once.
 
 #[cfg(test)]
 mod tests;
@@ -11,16 +10,16 @@ use pintle_value::{
     json::{self, Compact, Layout, Pretty},
 };
 
-use crate::{Field, Scalar, Schema, Shape, TypeId, props_or};
+use crate::{Scalar, Schema, Shape, TypeId, members::Struct, props_or};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-    write_as(schema, ty, value, &mut Compact, out);
+    Writer::new(schema, Compact, out).value(ty, value);
 }
 
 /// Writes indented JSON, two spaces a level.
 pub fn write_pretty(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-    write_as(schema, ty, value, &mut Pretty::default(), out);
+    Writer::new(schema, Pretty::default(), out).value(ty, value);
 }
 
 /// Writes compact JSON with `""` as `metadata.resourceVersion`. Returns the offset in `out` between
@@ -50,9 +49,8 @@ const GAP: &[&str] = &["metadata", "resourceVersion"];
 
 /// The type of an object's metadata, if it has a resource version.
 fn metadata_type(schema: &Schema, ty: TypeId) -> Option<TypeId> {
-    let metadata = field_at(schema, ty, GAP[0])?.1.ty;
-    field_at(schema, metadata, GAP[1])?;
-    Some(metadata)
+    let metadata = schema.field(ty, GAP[0])?.ty;
+    schema.field(metadata, GAP[1]).map(|_| metadata)
 }
 
 /// Writes an object of the type `root`, or its part of the type `ty`, with a gap at `path`.
@@ -63,17 +61,19 @@ fn write_with_gap(
     path: &[&str],
     out: &mut Vec<u8>,
 ) -> Option<usize> {
-    let mut gap = None;
     if schema.is_structural(root) {
+        let mut gap = None;
         write_sorted(value, path, out, &mut gap);
-    } else {
-        write_members(schema, ty, value, path, &mut Compact, out, &mut gap);
+        return gap;
     }
-    gap
+    let mut writer = Writer::new(schema, Compact, out);
+    writer.with_gap(ty, value, path);
+    writer.gap
 }
 
 /// Writes an object of a structural type with sorted members at every level, as upstream does for
-/// objects without a Go type. The member that `path` names is written as by [`write_members`].
+/// objects without a Go type. The member that `path` names is written as by
+/// [`Writer::with_gap`].
 fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, gap: &mut Option<usize>) {
     let [name, rest @ ..] = path else {
         *gap = Some(out.len() + 1);
@@ -103,101 +103,142 @@ fn write_sorted(value: &Value, path: &[&str], out: &mut Vec<u8>, gap: &mut Optio
     out.push(b'}');
 }
 
-/// The member `name` of a struct type, and its index in declaration order.
-fn field_at<'s>(schema: &'s Schema, ty: TypeId, name: &str) -> Option<(u16, &'s Field)> {
-    let Shape::Struct { fields, by_name, .. } = &schema.get(ty).shape else { return None };
-    let at = by_name[usize::from(schema.index().rank(ty, fields, by_name, name)?)];
-    Some((at, &fields[usize::from(at)]))
+/// Writes values of the types of a schema in a layout.
+struct Writer<'w, L> {
+    schema: &'w Schema,
+    layout: L,
+    out: &'w mut Vec<u8>,
+    /// The members of the structs that are being written, innermost last.
+    slots: Vec<Slot>,
+    /// The offset of the gap, once it is written.
+    gap: Option<usize>,
 }
 
-fn write_as<L: Layout>(
-    schema: &Schema,
-    ty: TypeId,
-    value: &Value,
-    layout: &mut L,
-    out: &mut Vec<u8>,
-) {
-    if schema.is_structural(ty) {
-        return json::write_as(value, layout, out);
+impl<'w, L: Layout> Writer<'w, L> {
+    const fn new(schema: &'w Schema, layout: L, out: &'w mut Vec<u8>) -> Self {
+        Self { schema, layout, out, slots: Vec::new(), gap: None }
     }
-    match (&schema.get(ty).shape, value) {
-        (Shape::Struct { .. }, Value::Object(_)) => {
-            write_members(schema, ty, value, &[], layout, out, &mut None);
+
+    #[inline]
+    fn value(&mut self, ty: TypeId, value: &Value) {
+        match value {
+            Value::Array(_) | Value::Object(_) => self.nested(ty, value),
+            Value::String(text) => json::write_string(text, self.out),
+            scalar => json::write_as(scalar, &mut self.layout, self.out),
         }
-        (Shape::Map { value: ty, .. }, Value::Object(members)) => {
-            json::write_map(members.as_slice(), layout, out, |(key, member), layout, out| {
-                json::write_key(key, layout, out);
-                write_as(schema, *ty, member, layout, out);
-            });
+    }
+
+    /// Writes a list or an object.
+    fn nested(&mut self, ty: TypeId, value: &Value) {
+        if self.schema.is_structural(ty) {
+            return json::write_as(value, &mut self.layout, self.out);
         }
-        (Shape::List { item: ty, .. }, Value::Array(items)) => {
-            json::write_list(items, layout, out, |item, layout, out| {
-                write_as(schema, *ty, item, layout, out);
-            });
-        }
-        // A schema in a union type has the order of its type everywhere.
-        (Shape::Scalar(Scalar::Any), Value::Object(_) | Value::Array(_))
-            if let Some(of) = props_or::of(schema, ty) =>
-        {
-            match value.as_array() {
-                None => write_as(schema, of.schema, value, layout, out),
-                Some(items) => {
-                    let item_ty = of.item(schema).unwrap_or(of.schema);
-                    json::write_list(items, layout, out, |item, layout, out| {
-                        write_as(schema, item_ty, item, layout, out);
-                    });
+        match (&self.schema.get(ty).shape, value) {
+            (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
+                self.members(&Struct { ty, fields, by_name }, members.as_slice(), &[]);
+            }
+            (Shape::Map { value: ty, .. }, Value::Object(members)) => {
+                self.enclose(*b"{}", members.as_slice(), |writer, (key, member)| {
+                    json::write_key(key, &mut writer.layout, writer.out);
+                    writer.value(*ty, member);
+                });
+            }
+            (Shape::List { item, .. }, Value::Array(items)) => self.items(*item, items),
+            // A schema in a union type has the order of its type everywhere.
+            (Shape::Scalar(Scalar::Any), _) if let Some(of) = props_or::of(self.schema, ty) => {
+                match value.as_array() {
+                    None => self.value(of.schema, value),
+                    Some(items) => self.items(of.item(self.schema).unwrap_or(of.schema), items),
                 }
             }
+            _ => json::write_as(value, &mut self.layout, self.out),
         }
-        _ => json::write_as(value, layout, out),
+    }
+
+    fn items(&mut self, ty: TypeId, items: &[Value]) {
+        self.enclose(*b"[]", items, |writer, item| writer.value(ty, item));
+    }
+
+    /// Writes a value, with the gap at the end of `path`. Members that `path` names are written even
+    /// if the tree lacks them.
+    fn with_gap(&mut self, ty: TypeId, value: &Value, path: &[&str]) {
+        if path.is_empty() {
+            self.gap = Some(self.out.len() + 1);
+            return self.out.extend_from_slice(b"\"\"");
+        }
+        let Shape::Struct { fields, by_name, .. } = &self.schema.get(ty).shape else {
+            return self.value(ty, value);
+        };
+        let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
+        self.members(&Struct { ty, fields, by_name }, entries, path);
+    }
+
+    /// Writes a struct, which has a gap if `path` is not empty.
+    fn members(&mut self, of: &Struct<'_>, entries: &[(Str, Value)], path: &[&str]) {
+        let begin = self.slots.len();
+        self.order(of, entries, path.first().copied());
+        let end = self.slots.len();
+        self.enclose(*b"{}", begin..end, |writer, at| {
+            let slot = writer.slots[at];
+            let entry = entries.get(slot.entry());
+            let Some(field) = of.fields.get(slot.field()) else {
+                let Some((key, member)) = entry else { return };
+                json::write_key(key, &mut writer.layout, writer.out);
+                return json::write_as(member, &mut writer.layout, writer.out);
+            };
+            json::write_plain_key(&field.name, &mut writer.layout, writer.out);
+            let member = entry.map_or(&Value::Null, |(_, member)| member);
+            match path {
+                [name, below @ ..] if *name == field.name => {
+                    writer.with_gap(field.ty, member, below);
+                }
+                _ => writer.value(field.ty, member),
+            }
+        });
+        self.slots.truncate(begin);
+    }
+
+    /// Appends the slots of a struct's entries, and one for the declared member `also` if the tree
+    /// lacks it. Undeclared entries come last.
+    fn order(&mut self, of: &Struct<'_>, entries: &[(Str, Value)], also: Option<&str>) {
+        let names = self.schema.index().names(of.ty, of.fields, of.by_name);
+        let also = also.filter(|name| entries.iter().all(|(key, _)| key != name));
+        let keys = entries.iter().map(|(key, _)| key.as_str()).zip(0..);
+        let begin = self.slots.len();
+        self.slots.reserve(entries.len() + 1);
+        for (name, entry) in keys.chain(also.map(|name| (name, Slot::NONE))) {
+            let field = names.rank(name).map(|rank| of.by_name[usize::from(rank)]);
+            self.slots.push(Slot::new(field.map_or(Slot::NONE, u32::from), entry));
+        }
+        let slots = &mut self.slots[begin..];
+        if !slots.is_sorted() {
+            slots.sort_unstable();
+        }
+    }
+
+    /// Writes a list or an object; `each` writes an item or a member.
+    fn enclose<T>(
+        &mut self,
+        [open, close]: [u8; 2],
+        inner: impl IntoIterator<Item = T>,
+        each: impl Fn(&mut Self, T),
+    ) {
+        self.out.push(open);
+        let mut first = true;
+        for one in inner {
+            self.layout.before(std::mem::take(&mut first), self.out);
+            each(self, one);
+        }
+        if !first {
+            self.layout.end(self.out);
+        }
+        self.out.push(close);
     }
 }
-
-/// Writes the members of a struct. A member that `path` names is written even if the tree lacks it:
-/// as the gap at the end of the path, as a struct before.
-fn write_members<L: Layout>(
-    schema: &Schema,
-    ty: TypeId,
-    value: &Value,
-    path: &[&str],
-    layout: &mut L,
-    out: &mut Vec<u8>,
-    gap: &mut Option<usize>,
-) {
-    let Shape::Struct { fields, .. } = &schema.get(ty).shape else {
-        return write_as(schema, ty, value, layout, out);
-    };
-    let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
-    let mut order = Order::default();
-    let slots = order.fill(schema, ty, entries, path.first().copied());
-    json::write_map(slots, layout, out, |&slot, layout, out| {
-        let entry = entries.get(slot.entry());
-        let Some(field) = fields.get(slot.field()) else {
-            let Some((key, member)) = entry else { return };
-            json::write_key(key, layout, out);
-            return json::write_as(member, layout, out);
-        };
-        json::write_key(&field.name, layout, out);
-        let member = entry.map_or(&Value::Null, |(_, member)| member);
-        match path {
-            [name] if *name == field.name => {
-                *gap = Some(out.len() + 1);
-                out.extend_from_slice(b"\"\"");
-            }
-            [name, rest @ ..] if *name == field.name => {
-                write_members(schema, field.ty, member, rest, layout, out, gap);
-            }
-            _ => write_as(schema, field.ty, member, layout, out),
-        }
-    });
-}
-
-/// The maximum number of members that are ordered on the stack.
-const INLINE: usize = 48;
 
 /// The position of a member in the output: the field's index in the upper half, the index of the
 /// tree's entry in the lower, so that sorting the numbers gives the order.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Slot(u64);
 
 impl Slot {
@@ -214,52 +255,5 @@ impl Slot {
 
     const fn entry(self) -> usize {
         self.0 as u32 as usize
-    }
-}
-
-struct Order {
-    inline: [Slot; INLINE],
-    spilled: Vec<Slot>,
-}
-
-impl Default for Order {
-    fn default() -> Self {
-        Self { inline: [Slot(0); INLINE], spilled: Vec::new() }
-    }
-}
-
-impl Order {
-    /// Returns the slots of a struct's entries, and one for the member `also` if the tree lacks it.
-    /// Undeclared entries come last.
-    fn fill(
-        &mut self,
-        schema: &Schema,
-        ty: TypeId,
-        entries: &[(Str, Value)],
-        also: Option<&str>,
-    ) -> &[Slot] {
-        let room = if entries.len() < INLINE {
-            &mut self.inline[..]
-        } else {
-            self.spilled.resize(entries.len() + 1, Slot(0));
-            &mut self.spilled[..]
-        };
-        for ((key, _), entry) in entries.iter().zip(0..) {
-            let field = field_at(schema, ty, key).map_or(Slot::NONE, |(at, _)| u32::from(at));
-            room[entry as usize] = Slot::new(field, entry);
-        }
-        let mut len = entries.len();
-        if let Some(also) = also
-            && let Some((at, _)) = field_at(schema, ty, also)
-            && room[..len].iter().all(|slot| slot.field() != usize::from(at))
-        {
-            room[len] = Slot::new(u32::from(at), Slot::NONE);
-            len += 1;
-        }
-        let slots = &mut room[..len];
-        if !slots.is_sorted() {
-            slots.sort_unstable();
-        }
-        slots
     }
 }

@@ -36,6 +36,19 @@ fn members_are_written_in_declaration_order() {
 }
 
 #[test]
+fn names_of_fields_are_plain() {
+    for schema in [builtin(), crate::with_removed()] {
+        for ty in schema.types() {
+            let Shape::Struct { fields, .. } = &ty.shape else { continue };
+            for field in fields.iter() {
+                let quoted = json::to_string(&Value::from(&*field.name));
+                assert_eq!(quoted, format!("\"{}\"", field.name), "{}", ty.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn objects_with_many_members_are_written() {
     let members: Map = (0..100).map(|i| (format!("x{i:03}").into(), Value::Int(i))).collect();
     let mut value = Value::Object(members);

@@ -34,6 +34,32 @@ struct TypeIndex {
     has_lossy: bool,
 }
 
+/// The names of a struct's fields: a hash table of their ranks.
+pub(crate) struct Names<'i> {
+    slots: &'i [u16],
+    fields: &'i [Field],
+    by_name: &'i [u16],
+}
+
+impl Names<'_> {
+    /// The rank of the field `name`.
+    #[inline]
+    pub(crate) fn rank(&self, name: &str) -> Option<u16> {
+        let last = self.slots.len().checked_sub(1)?;
+        let mut at = hash(name) as usize & last;
+        loop {
+            let rank = *self.slots.get(at)?;
+            if rank == FREE {
+                return None;
+            }
+            if *self.fields[usize::from(self.by_name[usize::from(rank)])].name == *name {
+                return Some(rank);
+            }
+            at = (at + 1) & last;
+        }
+    }
+}
+
 /// An empty slot of a table.
 const FREE: u16 = u16::MAX;
 
@@ -64,19 +90,18 @@ impl Index {
         by_name: &[u16],
         name: &str,
     ) -> Option<u16> {
-        let slots = self.list(ty, |known| &known.names);
-        let last = slots.len().checked_sub(1)?;
-        let mut at = hash(name) as usize & last;
-        loop {
-            let rank = *slots.get(at)?;
-            if rank == FREE {
-                return None;
-            }
-            if *fields[usize::from(by_name[usize::from(rank)])].name == *name {
-                return Some(rank);
-            }
-            at = (at + 1) & last;
-        }
+        self.names(ty, fields, by_name).rank(name)
+    }
+
+    /// The names of the fields of a struct type.
+    #[inline]
+    pub(crate) fn names<'i>(
+        &'i self,
+        ty: TypeId,
+        fields: &'i [Field],
+        by_name: &'i [u16],
+    ) -> Names<'i> {
+        Names { slots: self.list(ty, |known| &known.names), fields, by_name }
     }
 
     /// The fields of a struct that are written even if they are missing, by name.
@@ -258,9 +283,11 @@ fn has_rule(field: &Field) -> bool {
 #[inline]
 fn hash(name: &str) -> u32 {
     let bytes = name.as_bytes();
-    let at = |i: usize| u32::from(bytes.get(i).copied().unwrap_or(0));
-    let len = bytes.len();
-    let sample = at(0) | at(len / 2) << 8 | at(len.wrapping_sub(1)) << 16 | (len as u32) << 24;
+    let sampled = (bytes.first(), bytes.get(bytes.len() / 2), bytes.last());
+    let (Some(first), Some(middle), Some(last)) = sampled else { return 0 };
+    let wide = |byte: &u8| u32::from(*byte);
+    let len = bytes.len() as u32;
+    let sample = wide(first) | wide(middle) << 8 | wide(last) << 16 | len << 24;
     sample.wrapping_mul(0x9e37_79b1) >> 16
 }
 

@@ -17,7 +17,7 @@ pub use read::{Reader, text};
 pub use span::{at, first, items, member, member_starts, members, with_nulls};
 pub use write::{
     Compact, Layout, Pretty, string as write_string, string_after as write_string_after, write,
-    write_as, write_bounded, write_key, write_list, write_map, write_pretty,
+    write_as, write_bounded, write_key, write_list, write_map, write_plain_key, write_pretty,
 };
 
 use crate::{
@@ -87,13 +87,13 @@ pub fn parse_raw(value: &mut Value) {
 
 /// Whether lists and objects are nested at most `levels` deep, raw JSON included.
 pub fn nests_within(value: &Value, levels: usize) -> bool {
-    let below = || levels.checked_sub(1);
+    let nests_below = |inner: &Value| match inner {
+        Value::Array(_) | Value::Object(_) | Value::Raw(_) => nests_within(inner, levels - 1),
+        _ => true,
+    };
     match value {
-        Value::Array(items) => {
-            below().is_some_and(|levels| items.iter().all(|item| nests_within(item, levels)))
-        }
-        Value::Object(members) => below()
-            .is_some_and(|levels| members.iter().all(|(_, value)| nests_within(value, levels))),
+        Value::Array(items) => levels > 0 && items.iter().all(nests_below),
+        Value::Object(members) => levels > 0 && members.values().all(nests_below),
         Value::Raw(text) => text_nests_within(text, levels),
         _ => true,
     }
@@ -101,8 +101,8 @@ pub fn nests_within(value: &Value, levels: usize) -> bool {
 
 /// Whether lists and objects in compact JSON are nested at most `levels` deep.
 fn text_nests_within(json: &str, levels: usize) -> bool {
-    // Each level has an opening and a closing byte.
-    if json.len() <= 2 * levels {
+    // Only the innermost list or object can be empty.
+    if beginnings(json.as_bytes()) < levels {
         return true;
     }
     let mut depth = 0_usize;
@@ -129,6 +129,23 @@ fn text_nests_within(json: &str, levels: usize) -> bool {
         }
     }
     true
+}
+
+/// The number of lists and objects in compact JSON that are not empty, or more, as brackets in
+/// strings count too. No branch depends on a byte, so the compiler compares many at once.
+fn beginnings(json: &[u8]) -> usize {
+    /// So few that their count fits a byte.
+    const CHUNK: usize = 128;
+    // An opening bracket differs from an opening brace in this bit, and a closing one likewise.
+    const DIFFERS: u8 = b'[' ^ b'{';
+    let begins = |(byte, next): (&u8, &u8)| byte | DIFFERS == b'{' && next | DIFFERS != b'}';
+    let after = json.get(1..).unwrap_or_default();
+    let chunks = json.chunks(CHUNK).zip(after.chunks(CHUNK));
+    let counts = chunks.map(|(bytes, after)| {
+        let in_chunk: u8 = bytes.iter().zip(after).map(|pair| u8::from(begins(pair))).sum();
+        usize::from(in_chunk)
+    });
+    counts.sum()
 }
 
 /// Encodes a value as compact JSON, members ordered by key.

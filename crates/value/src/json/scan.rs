@@ -78,9 +78,13 @@ impl<const N: usize> Bytes<N> {
 #[inline]
 pub(super) fn until_far<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    match blocks.iter().position(|block| set.is_in(block)) {
-        Some(number) => number * BLOCK + until(&blocks[number], set),
-        None => bytes.len() - rest.len() + until(rest, set),
+    if let Some(number) = blocks.iter().position(|block| set.is_in(block)) {
+        return number * BLOCK + until(&blocks[number], set);
+    }
+    match bytes.last_chunk::<BLOCK>() {
+        // The last block overlaps those before, which are plain.
+        Some(last) if !set.is_in(last) => bytes.len(),
+        _ => bytes.len() - rest.len() + until(rest, set),
     }
 }
 

@@ -104,6 +104,39 @@ fn all_functions_agree_on_nesting_depth() {
 }
 
 #[test]
+fn text_nests_as_deep_as_its_value() {
+    fn depth(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+            Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+    let wide = format!("[{}[[]]]", "[{}],".repeat(300));
+    let braces = format!(r#"{{"{}":[{{}},"[["]}}"#, "{[a".repeat(300));
+    for text in [
+        "0",
+        r#""[[""#,
+        "[]",
+        "{}",
+        "[[]]",
+        "[1]",
+        r#"{"a":{}}"#,
+        r#"[{"a":{"]":"{}"}},{},[[]]]"#,
+        wide.as_str(),
+        braces.as_str(),
+    ] {
+        let value = parse(text.as_bytes()).unwrap();
+        let raw = Value::raw(text.into());
+        for levels in 0..1000 {
+            let expected = depth(&value) <= levels;
+            assert_eq!(nests_within(&value, levels), expected, "{levels} of {text}");
+            assert_eq!(nests_within(&raw, levels), expected, "{levels} of {text}");
+        }
+    }
+}
+
+#[test]
 fn check_agrees_with_parse() {
     for text in ["", "{", "[1,]", "1e999", "[1e999]", r#"{"a":1e999}"#, "{} x", "null", "[1,{}]"] {
         assert_eq!(super::check(text.as_bytes()), parse(text.as_bytes()).map(drop), "{text}");

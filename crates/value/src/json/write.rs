@@ -24,16 +24,19 @@ pub trait Layout {
 pub struct Compact;
 
 impl Layout for Compact {
+    #[inline]
     fn before(&mut self, first: bool, out: &mut Vec<u8>) {
         if !first {
             out.push(b',');
         }
     }
 
+    #[inline]
     fn colon(&mut self, out: &mut Vec<u8>) {
         out.push(b':');
     }
 
+    #[inline]
     fn end(&mut self, _: &mut Vec<u8>) {}
 
     fn raw(&mut self, json: &str, out: &mut Vec<u8>) {
@@ -253,24 +256,41 @@ pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
     layout.colon(out);
 }
 
+/// Writes a key that has no character to escape, and its colon.
+#[inline]
+pub fn write_plain_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
+    debug_assert_eq!(plain_len(key.as_bytes()), key.len(), "{key} has nothing to escape");
+    out.push(b'"');
+    out.extend_from_slice(key.as_bytes());
+    out.push(b'"');
+    layout.colon(out);
+}
+
 /// Writes a string in quotes.
 pub fn string(text: &str, out: &mut Vec<u8>) {
-    string_after("", text, out);
+    out.push(b'"');
+    unquoted(text, out);
+    out.push(b'"');
 }
 
 /// Writes a string in quotes that begins with `prefix`, which has no character to escape.
 #[inline]
 pub fn string_after(prefix: &'static str, text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    out.reserve(prefix.len() + bytes.len() + 2);
     out.push(b'"');
     out.extend_from_slice(prefix.as_bytes());
+    unquoted(text, out);
+    out.push(b'"');
+}
+
+/// Writes the text of a string.
+#[inline]
+fn unquoted(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
     let plain = plain_len(bytes);
     out.extend_from_slice(&bytes[..plain]);
     if plain < bytes.len() {
         escaped(&bytes[plain..], out);
     }
-    out.push(b'"');
 }
 
 /// Writes the rest of a string, whose first byte is not plain.
@@ -319,6 +339,7 @@ fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
 }
 
 /// The number of leading bytes that are written unchanged.
+#[inline]
 fn plain_len(bytes: &[u8]) -> usize {
     scan::until_far(bytes, &SPECIAL)
 }
