@@ -4,7 +4,7 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
-use crate::{Str, Value};
+use crate::Value;
 
 /// Compares two values.
 pub fn values(a: &Value, b: &Value) -> Ordering {
@@ -56,11 +56,15 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Compares members that are sorted by name.
-pub fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
-    let each = a.iter().zip(b).map(|((name_a, value_a), (name_b, value_b))| {
-        name_a.as_str().cmp(name_b).then_with(|| values(value_a, value_b))
-    });
-    each.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+pub fn members<N: AsRef<str>, V: Borrow<Value>>(a: &[(N, V)], b: &[(N, V)]) -> Ordering {
+    for ((name_a, value_a), (name_b, value_b)) in a.iter().zip(b) {
+        let names = name_a.as_ref().cmp(name_b.as_ref());
+        let order = names.then_with(|| values(value_a.borrow(), value_b.borrow()));
+        if order.is_ne() {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
 }
 
 fn floats(a: f64, b: f64) -> Ordering {

@@ -25,7 +25,7 @@ use pintle_schema::conform;
 use pintle_value::Value;
 
 pub use configuration::Configuration;
-pub use fieldset::{FieldSet, Filter, PathElement};
+pub use fieldset::{Element, FieldSet, Filter, PathElement};
 pub use managers::{ScaleOwnership, UniformVersions, Versions};
 pub use unowned::merge_unowned;
 

@@ -151,7 +151,7 @@ fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
             *unkeyed |= !index.all_keyed;
             index.for_each(|element, only| {
                 let below = only.map(|item| everything(items.ty, item, unkeyed));
-                set.add(|| element, true, below.unwrap_or_default());
+                set.add(|| element.to_path_element(), true, below.unwrap_or_default());
             });
             set.finish()
         }
@@ -217,7 +217,7 @@ fn compare_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
                 Change::modified(!equal)
             }
         };
-        children.add(|| element.clone(), change);
+        children.add(|| element.to_path_element(), change);
     });
     children.finish()
 }

@@ -42,7 +42,7 @@ fn item_set(items: Items<'_>, list: &[Value]) -> FieldSet {
     let mut set = Builder::with_room(list.len());
     items.index(list).for_each(|element, only| {
         let below = only.map(|item| walk(items.ty, item).1);
-        set.add(|| element, true, below.unwrap_or_default());
+        set.add(|| element.to_path_element(), true, below.unwrap_or_default());
     });
     set.finish()
 }
