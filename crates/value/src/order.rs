@@ -56,13 +56,14 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Compares members that are sorted by name.
-pub fn members<N: AsRef<str>, V: Borrow<Value>>(a: &[(N, V)], b: &[(N, V)]) -> Ordering {
-    for ((name_a, value_a), (name_b, value_b)) in a.iter().zip(b) {
+pub fn members<N: AsRef<str>, V: Borrow<Value>>(mut a: &[(N, V)], mut b: &[(N, V)]) -> Ordering {
+    while let ([(name_a, value_a), rest_a @ ..], [(name_b, value_b), rest_b @ ..]) = (a, b) {
         let names = name_a.as_ref().cmp(name_b.as_ref());
         let order = names.then_with(|| values(value_a.borrow(), value_b.borrow()));
         if order.is_ne() {
             return order;
         }
+        (a, b) = (rest_a, rest_b);
     }
     a.len().cmp(&b.len())
 }

@@ -152,7 +152,8 @@ fn quote_string(text: &str, out: &mut Vec<u8>) {
     json::write_string(text, out);
     if out.len() == begin + text.len() + r#"\"""#.len() {
         // Nothing in the text is escaped, so only its quotes must be.
-        out.insert(out.len() - 1, b'\\');
+        out.pop();
+        out.extend_from_slice(br#"\""#);
     } else {
         out.truncate(begin);
         quote_json(&json::to_string(&Value::from(text)), out);

@@ -149,10 +149,10 @@ fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
             let mut set = Builder::with_room(list.len());
             let index = items.index(list);
             *unkeyed |= !index.all_keyed;
-            index.for_each(|element, only| {
+            for (element, only) in index.iter() {
                 let below = only.map(|item| everything(items.ty, item, unkeyed));
                 set.add(|| element.to_path_element(), true, below.unwrap_or_default());
-            });
+            }
             set.finish()
         }
         (View::Members | View::Deduced, Value::Object(members)) => {

@@ -43,6 +43,9 @@ pub(crate) fn created(
     Some(walk.out.finish().into())
 }
 
+/// The content of several items with the same key: they are one field.
+const NO_CONTENT: &Value = &Value::Null;
+
 struct Walk {
     out: Writer,
 }
@@ -61,8 +64,9 @@ impl Walk {
         }
         match (ty.view(), new) {
             (View::Items(items), Value::Array(list)) => {
-                items.index(list).try_for_each(|element, item| {
-                    self.child(&element, items.ty, (None, item), field, without)
+                items.index(list).complete()?.iter().try_for_each(|(element, only)| {
+                    let new = only.unwrap_or(NO_CONTENT);
+                    self.child(element, items.ty, (None, new), field, without)
                 })
             }
             (View::Members | View::Deduced, Value::Object(members)) => {
@@ -100,9 +104,9 @@ impl Walk {
     fn all_below(&mut self, ty: Typing<'_>, new: &Value, field: bool) -> Option<()> {
         match (ty.view(), new) {
             (View::Items(items), Value::Array(list)) => {
-                items.index(list).try_for_each(|element, item| {
-                    let begin = self.out.open(&element, field);
-                    self.all_below(items.ty, item, true)?;
+                items.index(list).complete()?.iter().try_for_each(|(element, only)| {
+                    let begin = self.out.open(element, field);
+                    self.all_below(items.ty, only.unwrap_or(NO_CONTENT), true)?;
                     self.out.close(begin, true);
                     Some(())
                 })

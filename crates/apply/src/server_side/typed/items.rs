@@ -69,8 +69,9 @@ impl<'s> Items<'s> {
         let mut fields = Vec::with_capacity(self.keys.len());
         for key in self.keys {
             let given = item.get(key).map(Cow::Borrowed);
-            let value = given.or_else(|| self.default(key).map(Cow::Owned));
-            fields.extend(value.map(|value| (&**key, value)));
+            if let Some(value) = given.or_else(|| self.default(key).map(Cow::Owned)) {
+                fields.push((&**key, value));
+            }
         }
         if fields.is_empty() {
             let keys: Vec<String> = self.keys.iter().map(|key| quote(key)).collect();
@@ -133,7 +134,11 @@ impl<'s> Items<'s> {
         's: 'v,
     {
         let mut entries = Vec::with_capacity(list.len());
-        entries.extend(list.iter().filter_map(|item| Some((self.identify(item).ok()?, item))));
+        for item in list {
+            if let Ok(element) = self.identify(item) {
+                entries.push((element, item));
+            }
+        }
         Index::of(entries, list.len())
     }
 }
@@ -146,43 +151,35 @@ pub(super) struct Index<'v> {
     entries: Vec<Entry<'v>>,
     /// Whether every item of the list could be identified.
     pub(super) all_keyed: bool,
-    /// Whether the elements are known to be distinct.
+    /// Whether no two items have the same element.
     distinct: bool,
 }
 
 impl<'v> Index<'v> {
     fn of(mut entries: Vec<Entry<'v>>, items: usize) -> Self {
-        let all_keyed = entries.len() == items;
-        let distinct = entries.is_sorted_by(|a, b| a.0 < b.0);
-        if !distinct {
-            entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
-        }
-        Self { entries, all_keyed, distinct }
-    }
-
-    /// Calls `each` with each element, and its item if the element is unique.
-    pub(super) fn for_each(self, mut each: impl FnMut(ElementRef<'v>, Option<&'v Value>)) {
-        let mut entries = self.entries.into_iter().peekable();
-        while let Some((element, item)) = entries.next() {
-            let mut only = Some(item);
-            while entries.next_if(|(next, _)| !self.distinct && *next == element).is_some() {
-                only = None;
-            }
-            each(element, only);
-        }
-    }
-
-    /// Like [`Index::for_each`], until `each` fails. Fails if not all items could be identified.
-    /// Several items with the same key are one field without content.
-    pub(super) fn try_for_each(
-        self,
-        mut each: impl FnMut(ElementRef<'v>, &'v Value) -> Option<()>,
-    ) -> Option<()> {
-        let mut done = self.all_keyed.then_some(());
-        self.for_each(|element, only| {
-            done = done.and_then(|()| each(element, only.unwrap_or(&Value::Null)));
+        let mut distinct = true;
+        // Stable: equal ones keep their order. Any sort compares those that end up as neighbours.
+        entries.sort_by(|a, b| {
+            let order = a.0.cmp(&b.0);
+            distinct &= order.is_ne();
+            order
         });
-        done
+        Self { all_keyed: entries.len() == items, entries, distinct }
+    }
+
+    /// The index itself, unless items could not be identified.
+    pub(super) fn complete(self) -> Option<Self> {
+        self.all_keyed.then_some(self)
+    }
+
+    /// Each element, and its item if the element is unique.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ElementRef<'v>, Option<&'v Value>)> {
+        let mut entries = &self.entries[..];
+        std::iter::from_fn(move || {
+            let (element, item) = entries.first()?;
+            let is_unique = self.take_equal(&mut entries).len() == 1;
+            Some((element, is_unique.then_some(*item)))
+        })
     }
 
     /// Calls `each` with each element of either list, and with the items of this list and of
@@ -200,19 +197,20 @@ impl<'v> Index<'v> {
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => return,
             };
-            let of_a = if order.is_le() { take_equal(&mut a) } else { &[] };
-            let of_b = if order.is_ge() { take_equal(&mut b) } else { &[] };
+            let of_a = if order.is_le() { self.take_equal(&mut a) } else { &[] };
+            let of_b = if order.is_ge() { other.take_equal(&mut b) } else { &[] };
             if let Some((element, _)) = of_a.first().or(of_b.first()) {
                 each(element, of_a, of_b);
             }
         }
     }
-}
 
-/// Takes the leading entries with the same element.
-fn take_equal<'e, 'v>(entries: &mut &'e [Entry<'v>]) -> &'e [Entry<'v>] {
-    let len = entries.iter().take_while(|entry| entry.0 == entries[0].0).count();
-    let (equal, rest) = entries.split_at(len);
-    *entries = rest;
-    equal
+    /// Takes the leading entries with the same element.
+    fn take_equal<'e>(&self, entries: &mut &'e [Entry<'v>]) -> &'e [Entry<'v>] {
+        let is_equal = |entry: &&Entry<'_>| entry.0 == entries[0].0;
+        let len = if self.distinct { 1 } else { entries.iter().take_while(is_equal).count() };
+        let (equal, rest) = entries.split_at(len);
+        *entries = rest;
+        equal
+    }
 }
