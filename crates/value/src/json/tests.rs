@@ -104,6 +104,23 @@ fn all_functions_agree_on_nesting_depth() {
 }
 
 #[test]
+fn neither_siblings_nor_strings_add_levels() {
+    let many = |item: &str| format!("[{}]", vec![item; 300].join(","));
+    for (text, depth) in [
+        ("1".to_owned(), 0),
+        (r#""{[{[""#.to_owned(), 0),
+        ("{}".to_owned(), 1),
+        (many("[]"), 2),
+        (many(r#"{"[[":"\"{{"}"#), 2),
+        (many(r#"{"a":[[],{}]}"#), 4),
+    ] {
+        assert!(text_nests_within(&text, depth), "{text}");
+        assert!(depth == 0 || !text_nests_within(&text, depth - 1), "{text}");
+        assert!(text_nests_within(&text, 2000), "{text}");
+    }
+}
+
+#[test]
 fn check_agrees_with_parse() {
     for text in ["", "{", "[1,]", "1e999", "[1e999]", r#"{"a":1e999}"#, "{} x", "null", "[1,{}]"] {
         assert_eq!(super::check(text.as_bytes()), parse(text.as_bytes()).map(drop), "{text}");
