@@ -117,12 +117,16 @@ fn write_key<N: AsRef<str>, V: Borrow<Value>>(element: &Element<N, V>, out: &mut
     match element {
         Element::Field(name) => return json::write_string_after("f:", name.as_ref(), out),
         Element::Key(fields) => {
-            out.extend_from_slice(br#""k:"#);
-            json::write_map(fields, &mut json::Compact, out, |(name, value), _, out| {
+            out.extend_from_slice(br#""k:{"#);
+            for (at, (name, value)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
                 quote_string(name.as_ref(), out);
                 out.push(b':');
                 quote(value.borrow(), out);
-            });
+            }
+            out.push(b'}');
         }
         Element::Value(value) => {
             out.extend_from_slice(br#""v:"#);
@@ -147,15 +151,12 @@ fn quote(value: &Value, out: &mut Vec<u8>) {
 
 /// Writes the JSON of a string as a part of a string.
 fn quote_string(text: &str, out: &mut Vec<u8>) {
-    let begin = out.len();
-    out.push(b'\\');
-    json::write_string(text, out);
-    if out.len() == begin + text.len() + r#"\"""#.len() {
-        // Nothing in the text is escaped, so only its quotes must be.
-        out.pop();
+    let is_plain = |byte| matches!(byte, b' '..=b'~') && !br#""\&<>"#.contains(&byte);
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(br#"\""#);
+        out.extend_from_slice(text.as_bytes());
         out.extend_from_slice(br#"\""#);
     } else {
-        out.truncate(begin);
         quote_json(&json::to_string(&Value::from(text)), out);
     }
 }
