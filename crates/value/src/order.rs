@@ -4,16 +4,15 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
-use crate::{Str, Value};
+use crate::Value;
 
 /// Compares two values.
 pub fn values(a: &Value, b: &Value) -> Ordering {
-    #[expect(clippy::cast_precision_loss, reason = "upstream compares them as floats too")]
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
         (Value::Float(a), Value::Float(b)) => floats(*a, *b),
-        (Value::Int(a), Value::Float(b)) => floats(*a as f64, *b),
-        (Value::Float(a), Value::Int(b)) => floats(*a, *b as f64),
+        (Value::Int(a), Value::Float(b)) => int_and_float(*a, *b),
+        (Value::Float(a), Value::Int(b)) => int_and_float(*b, *a).reverse(),
         (Value::String(a), Value::String(b)) => a.as_str().cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Array(a), Value::Array(b)) => {
@@ -56,11 +55,24 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Compares members that are sorted by name.
-pub fn members(a: &[(Str, Value)], b: &[(Str, Value)]) -> Ordering {
-    let each = a.iter().zip(b).map(|((name_a, value_a), (name_b, value_b))| {
-        name_a.as_str().cmp(name_b).then_with(|| values(value_a, value_b))
-    });
-    each.into_iter().find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+pub fn members<N: AsRef<str>, V: Borrow<Value>>(mut a: &[(N, V)], mut b: &[(N, V)]) -> Ordering {
+    while let ([(name_a, value_a), rest_a @ ..], [(name_b, value_b), rest_b @ ..]) = (a, b) {
+        let names = name_a.as_ref().cmp(name_b.as_ref());
+        let order = names.then_with(|| values(value_a.borrow(), value_b.borrow()));
+        if order.is_ne() {
+            return order;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+    a.len().cmp(&b.len())
+}
+
+/// Compares an integer as a float, as upstream does. If it is equal to the float only because it is
+/// rounded, the exact values decide: otherwise two integers would be equal to one float but not to
+/// each other, and a sort may panic.
+#[expect(clippy::cast_precision_loss, reason = "the exact values are compared next")]
+fn int_and_float(a: i64, b: f64) -> Ordering {
+    floats(a as f64, b).then_with(|| i128::from(a).cmp(&(b as i128)))
 }
 
 fn floats(a: f64, b: f64) -> Ordering {
@@ -76,5 +88,27 @@ const fn type_order(value: &Value) -> u8 {
         Value::Array(_) => 3,
         Value::Object(_) | Value::Raw(_) => 4,
         Value::Null => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_large_numbers_is_total() {
+        let two_to_63 = 9_223_372_036_854_775_808.0;
+        let mut numbers: Vec<Value> = (0..64).map(|n| Value::Int(i64::MAX - n)).collect();
+        numbers.extend((0..64).map(|n| Value::Int(i64::MIN + n)));
+        numbers.extend([two_to_63, -two_to_63, 0.5, 1e300].map(Value::Float));
+        for a in &numbers {
+            for b in &numbers {
+                assert_eq!(values(a, b), values(b, a).reverse(), "{a:?} {b:?}");
+                for c in numbers.iter().filter(|c| values(a, b) == values(b, c)) {
+                    assert_eq!(values(a, c), values(a, b), "{a:?} {b:?} {c:?}");
+                }
+            }
+        }
+        assert!(same(&Value::Int(1), &Value::Float(1.0)));
     }
 }

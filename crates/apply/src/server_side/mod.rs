@@ -25,7 +25,7 @@ use pintle_schema::conform;
 use pintle_value::Value;
 
 pub use configuration::Configuration;
-pub use fieldset::{FieldSet, Filter, PathElement};
+pub use fieldset::{Element, FieldSet, Filter, PathElement};
 pub use managers::{ScaleOwnership, UniformVersions, Versions};
 pub use unowned::merge_unowned;
 
@@ -316,13 +316,17 @@ pub fn same_but_for_times(a: &Value, b: &Value) -> bool {
 }
 
 fn same_but_for_managers(a: &Value, b: &Value) -> bool {
+    // The parts that change most often come first: the metadata, and a status, behind the spec.
     let metadata = |object| Value::get(object, "metadata").unwrap_or(&Value::Null);
-    members(a, "metadata").eq(members(b, "metadata"))
-        && members(metadata(a), "managedFields").eq(members(metadata(b), "managedFields"))
+    members(metadata(a), "managedFields").eq(members(metadata(b), "managedFields"))
+        && members(a, "metadata").rev().eq(members(b, "metadata").rev())
 }
 
 /// The members of an object except the member `without`.
-fn members<'v>(object: &'v Value, without: &str) -> impl Iterator<Item = (&'v str, &'v Value)> {
+fn members<'v>(
+    object: &'v Value,
+    without: &str,
+) -> impl DoubleEndedIterator<Item = (&'v str, &'v Value)> {
     let members = object.as_object().map_or(&[][..], |members| members.as_slice());
     members.iter().map(|(k, v)| (k.as_str(), v)).filter(move |(k, _)| *k != without)
 }

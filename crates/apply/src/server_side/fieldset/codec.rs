@@ -4,13 +4,15 @@
 //! The writer's output equals upstream's byte for byte, keys in the order of elements. The reader
 //! accepts any order.
 
+use std::borrow::Borrow;
+
 use pintle_value::{
-    Error,
-    json::Reader,
+    Error, Value,
+    json::{self, Reader},
     token::{Kind, Token, Tokens},
 };
 
-use super::{Builder, FieldSet, PathElement};
+use super::{Builder, Element, FieldSet, PathElement};
 
 /// The key that marks the path itself as a member.
 const SELF: &str = ".";
@@ -54,32 +56,47 @@ impl FieldSet {
 /// Writes FieldsV1, element by element in ascending order.
 pub(crate) struct Writer {
     out: Vec<u8>,
-    room: Vec<u8>,
 }
 
 impl Writer {
     pub(crate) fn new() -> Self {
         let mut out = Vec::with_capacity(BYTES_LIKELY);
         out.push(b'{');
-        Self { out, room: Vec::new() }
+        Self { out }
     }
 
     /// Begins an element. `in_member` says whether its parent is a member. Returns the offset of
     /// the element.
-    pub(crate) fn open(&mut self, element: &PathElement, in_member: bool) -> usize {
+    pub(crate) fn open<N: AsRef<str>, V: Borrow<Value>>(
+        &mut self,
+        element: &Element<N, V>,
+        in_member: bool,
+    ) -> usize {
+        self.open_with(in_member, |out| write_key(element, out))
+    }
+
+    /// Like [`Writer::open`], for a member.
+    #[inline]
+    pub(crate) fn open_field(&mut self, name: &str, in_member: bool) -> usize {
+        self.open_with(in_member, |out| json::write_string_after("f:", name, out))
+    }
+
+    #[inline]
+    fn open_with(&mut self, in_member: bool, write_key: impl FnOnce(&mut Vec<u8>)) -> usize {
         let begin = self.out.len();
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         } else if in_member {
             self.out.extend_from_slice(br#"".":{},"#);
         }
-        element.write(&mut self.out, &mut self.room);
+        write_key(&mut self.out);
         self.out.extend_from_slice(b":{");
         begin
     }
 
     /// Ends the element that began at `begin`. Drops it if it is neither a member nor has anything
     /// below it.
+    #[inline]
     pub(crate) fn close(&mut self, begin: usize, member: bool) {
         if !member && self.out.last() == Some(&b'{') {
             self.out.truncate(begin);
@@ -92,6 +109,64 @@ impl Writer {
         self.out.push(b'}');
         String::from_utf8(self.out).expect("the writer writes UTF-8")
     }
+}
+
+/// Writes an element as a key of FieldsV1, in quotes.
+#[inline]
+fn write_key<N: AsRef<str>, V: Borrow<Value>>(element: &Element<N, V>, out: &mut Vec<u8>) {
+    match element {
+        Element::Field(name) => return json::write_string_after("f:", name.as_ref(), out),
+        Element::Key(fields) => {
+            out.extend_from_slice(br#""k:{"#);
+            for (at, (name, value)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                quote_string(name.as_ref(), out);
+                out.push(b':');
+                quote(value.borrow(), out);
+            }
+            out.push(b'}');
+        }
+        Element::Value(value) => {
+            out.extend_from_slice(br#""v:"#);
+            quote(value.borrow(), out);
+        }
+        Element::Index(index) => {
+            out.extend_from_slice(br#""i:"#);
+            json::write(&Value::Int(*index), out);
+        }
+    }
+    out.push(b'"');
+}
+
+/// Writes the JSON of a value as a part of a string.
+fn quote(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::String(text) => quote_string(text, out),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => json::write(value, out),
+        other => quote_json(&json::to_string(other), out),
+    }
+}
+
+/// Writes the JSON of a string as a part of a string.
+fn quote_string(text: &str, out: &mut Vec<u8>) {
+    let is_plain = |byte| matches!(byte, b' '..=b'~') && !br#""\&<>"#.contains(&byte);
+    if text.bytes().all(is_plain) {
+        out.extend_from_slice(br#"\""#);
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(br#"\""#);
+    } else {
+        quote_json(&json::to_string(&Value::from(text)), out);
+    }
+}
+
+/// Writes JSON as a part of a string: as a string without quotes.
+fn quote_json(json: &str, out: &mut Vec<u8>) {
+    let begin = out.len();
+    json::write_string(json, out);
+    out.pop();
+    out.remove(begin);
 }
 
 /// Decodes an object: whether its own path is a member, and the set below it. An empty object is a

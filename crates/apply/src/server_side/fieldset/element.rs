@@ -1,5 +1,6 @@
 //! One element of a path: how a child is identified in its parent.
 
+use std::borrow::{Borrow, Cow};
 use std::{cmp::Ordering, fmt};
 
 use pintle_meta::field::truncated;
@@ -8,29 +9,30 @@ use pintle_value::{Str, Value, json};
 
 use super::order;
 
-/// Identifies a child in its parent. The order of the variants is the order of paths.
+/// Identifies a child in its parent, by names of type `N` and values of type `V`. The order of the
+/// variants is the order of paths.
 #[derive(Clone, Debug)]
-pub enum PathElement {
+pub enum Element<N, V> {
     /// A member of an object.
-    Field(Str),
+    Field(N),
     /// An item of a list, identified by the values of its key fields, which are sorted by name.
-    Key(Box<[(Str, Value)]>),
+    Key(Box<[(N, V)]>),
     /// An item of a set, identified by its value.
-    Value(Value),
+    Value(V),
     /// An item of a list, identified by its index.
     Index(i64),
 }
+
+/// An element of a path in a set.
+pub type PathElement = Element<Str, Value>;
+
+/// An element that identifies a child of a given object.
+pub(crate) type ElementRef<'v> = Element<&'v str, Cow<'v, Value>>;
 
 impl PathElement {
     /// The member `name`.
     pub fn field(name: &str) -> Self {
         Self::Field(name.into())
-    }
-
-    /// The item with these key fields.
-    pub fn key(mut fields: Vec<(Str, Value)>) -> Self {
-        fields.sort_by(|(a, _), (b, _)| a.cmp(b)); // stable, as upstream's
-        Self::Key(fields.into())
     }
 
     /// Parses a key of FieldsV1, such as `f:spec`. `None` for a key that a later version may
@@ -55,63 +57,64 @@ impl PathElement {
             _ => return Ok(None),
         }))
     }
+}
 
-    /// Writes the element as a key of FieldsV1, in quotes. `text` is a scratch buffer.
-    pub(super) fn write(&self, out: &mut Vec<u8>, text: &mut Vec<u8>) {
-        text.clear();
+impl ElementRef<'_> {
+    pub(crate) fn to_path_element(&self) -> PathElement {
         match self {
-            Self::Field(name) => return json::write_string_after("f:", name, out),
+            Self::Field(name) => PathElement::field(name),
             Self::Key(fields) => {
-                text.extend_from_slice(b"k:");
-                let compact = &mut json::Compact;
-                json::write_map(fields, compact, text, |(name, value), layout, out| {
-                    json::write_key(name, layout, out);
-                    json::write(value, out);
-                });
+                let owned =
+                    |(name, value): &(&str, Cow<'_, Value>)| ((*name).into(), Value::clone(value));
+                PathElement::Key(fields.iter().map(owned).collect())
             }
-            Self::Value(value) => {
-                text.extend_from_slice(b"v:");
-                json::write(value, text);
-            }
-            Self::Index(index) => text.extend_from_slice(format!("i:{index}").as_bytes()),
+            Self::Value(value) => PathElement::Value(Value::clone(value)),
+            Self::Index(index) => PathElement::Index(*index),
         }
-        json::write_string(std::str::from_utf8(text).expect("the writer writes UTF-8"), out);
     }
 }
 
-impl Ord for PathElement {
+impl<N: AsRef<str>, V> Element<N, V> {
+    /// The item with these key fields.
+    pub fn key(mut fields: Vec<(N, V)>) -> Self {
+        fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref())); // stable, as upstream's
+        Self::Key(fields.into())
+    }
+}
+
+impl<N: AsRef<str>, V: Borrow<Value>> Ord for Element<N, V> {
     fn cmp(&self, other: &Self) -> Ordering {
-        const fn rank(element: &PathElement) -> u8 {
+        const fn rank<N, V>(element: &Element<N, V>) -> u8 {
             match element {
-                PathElement::Field(_) => 0,
-                PathElement::Key(_) => 1,
-                PathElement::Value(_) => 2,
-                PathElement::Index(_) => 3,
+                Element::Field(_) => 0,
+                Element::Key(_) => 1,
+                Element::Value(_) => 2,
+                Element::Index(_) => 3,
             }
         }
         match (self, other) {
-            (Self::Field(a), Self::Field(b)) => a.as_str().cmp(b),
+            (Self::Field(a), Self::Field(b)) => a.as_ref().cmp(b.as_ref()),
             (Self::Key(a), Self::Key(b)) => order::members(a, b),
-            (Self::Value(a), Self::Value(b)) => order::values(a, b),
+            (Self::Value(a), Self::Value(b)) => order::values(a.borrow(), b.borrow()),
             (Self::Index(a), Self::Index(b)) => a.cmp(b),
             _ => rank(self).cmp(&rank(other)),
         }
     }
 }
 
-impl PartialOrd for PathElement {
+impl<N: AsRef<str>, V: Borrow<Value>> PartialOrd for Element<N, V> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for PathElement {
+impl<N: AsRef<str>, V: Borrow<Value>> PartialEq for Element<N, V> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for PathElement {}
+impl<N: AsRef<str>, V: Borrow<Value>> Eq for Element<N, V> {}
 
 /// Displays an element as upstream does in conflicts: `.spec`, `[name="c"]`, `[="x"]`, `[0]`. Long
 /// names and values are truncated.

@@ -14,7 +14,8 @@ mod tests;
 use std::{cmp::Ordering, fmt};
 
 pub(crate) use codec::Writer;
-pub use element::PathElement;
+pub(crate) use element::ElementRef;
+pub use element::{Element, PathElement};
 pub use filter::Filter;
 pub(crate) use pintle_value::order;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pintle_value::{Str, Value, json};
+use pintle_value::{Map, Str, Value, json};
 use proptest::prelude::*;
 
 use super::{FieldSet, Filter, PathElement, show};
@@ -143,14 +143,19 @@ fn orders_elements_by_sort_and_numbers_by_size() {
     let elements: Vec<PathElement> = texts.iter().map(|text| read(text)).collect();
     assert!(elements.is_sorted());
     for (element, text) in elements.iter().zip(texts) {
-        let mut written = Vec::new();
-        element.write(&mut written, &mut Vec::new());
-        assert_eq!(
-            String::from_utf8(written),
-            Ok(Value::from(text)).map(|text| json::to_string(&text))
-        );
+        assert_eq!(written(element), quoted(text));
     }
     assert_eq!(read("v:1"), read("v:1.0"));
+}
+
+/// An element as a key of FieldsV1.
+fn written(element: &PathElement) -> String {
+    let json = set(&BTreeSet::from([vec![element.clone()]])).to_json();
+    json.strip_prefix('{').and_then(|json| json.strip_suffix(":{}}")).unwrap_or(&json).to_owned()
+}
+
+fn quoted(text: &str) -> String {
+    json::to_string(&Value::from(text))
 }
 
 type Path = Vec<PathElement>;
@@ -162,6 +167,11 @@ fn elements() -> impl Strategy<Value = PathElement> {
         1 => "[<\"é]".prop_map(|text| PathElement::Value(text.into())),
         1 => (0..2i64).prop_map(PathElement::Index),
     ]
+}
+
+/// Texts with and without characters that JSON escapes.
+fn texts() -> impl Strategy<Value = String> {
+    "[a-z]{0,20}|[a\"\\\\<\n\u{2028}é]{0,6}"
 }
 
 fn paths() -> impl Strategy<Value = BTreeSet<Path>> {
@@ -209,6 +219,27 @@ proptest! {
         // The order of the keys does not matter.
         let tree = json::parse(text.as_bytes()).expect("it writes JSON");
         prop_assert_eq!(FieldSet::from_json(&json::to_string(&tree)), Ok(a));
+    }
+
+    /// Names and values are escaped twice: in the JSON of a key, and as a part of its text.
+    #[test]
+    fn elements_are_written_as_text_with_json(
+        names in prop::collection::btree_set(texts(), 0..3),
+        text in texts(),
+        number in any::<i64>(),
+    ) {
+        let list = Value::from(vec![Value::from(&*text), number.into()]);
+        let scalars = [Value::from(&*text), number.into(), Value::Float(0.5), true.into()];
+        for value in scalars.into_iter().chain([Value::Null, Value::from([(&*text, list)])]) {
+            let fields: Map = names.iter().map(|name| (name.into(), value.clone())).collect();
+            let key = PathElement::key(fields.clone().into_iter().collect());
+            let expected = format!("k:{}", json::to_string(&Value::Object(fields)));
+            prop_assert_eq!(written(&key), quoted(&expected));
+            let expected = format!("v:{}", json::to_string(&value));
+            prop_assert_eq!(written(&PathElement::Value(value)), quoted(&expected));
+        }
+        prop_assert_eq!(written(&PathElement::field(&text)), quoted(&format!("f:{text}")));
+        prop_assert_eq!(written(&PathElement::Index(number)), quoted(&format!("i:{number}")));
     }
 
     #[test]

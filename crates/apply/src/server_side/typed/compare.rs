@@ -149,10 +149,10 @@ fn everything(ty: Typing<'_>, value: &Value, unkeyed: &mut bool) -> FieldSet {
             let mut set = Builder::with_room(list.len());
             let index = items.index(list);
             *unkeyed |= !index.all_keyed;
-            index.for_each(|element, only| {
+            for (element, only) in index.iter() {
                 let below = only.map(|item| everything(items.ty, item, unkeyed));
-                set.add(|| element, true, below.unwrap_or_default());
-            });
+                set.add(|| element.to_path_element(), true, below.unwrap_or_default());
+            }
             set.finish()
         }
         (View::Members | View::Deduced, Value::Object(members)) => {
@@ -217,7 +217,7 @@ fn compare_items(items: Items<'_>, old: &[Value], new: &[Value]) -> Change {
                 Change::modified(!equal)
             }
         };
-        children.add(|| element.clone(), change);
+        children.add(|| element.to_path_element(), change);
     });
     children.finish()
 }

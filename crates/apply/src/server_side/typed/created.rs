@@ -4,7 +4,7 @@
 use pintle_value::Value;
 
 use super::{Typing, View};
-use crate::server_side::fieldset::{FieldSet, PathElement, Writer, order};
+use crate::server_side::fieldset::{ElementRef, FieldSet, PathElement, Writer, order};
 
 /// The fields to leave out.
 #[derive(Clone, Copy)]
@@ -13,6 +13,20 @@ pub(crate) struct Exclusions<'a> {
     pub(crate) fields: &'a FieldSet,
     /// These fields and everything below them.
     pub(crate) trees: &'a FieldSet,
+}
+
+impl Exclusions<'_> {
+    const fn is_empty(self) -> bool {
+        self.fields.is_empty() && self.trees.is_empty()
+    }
+
+    fn below(self, element: &PathElement) -> Self {
+        const NONE: &FieldSet = &FieldSet::new();
+        Self {
+            fields: self.fields.below(element).unwrap_or(NONE),
+            trees: self.trees.below(element).unwrap_or(NONE),
+        }
+    }
 }
 
 /// Returns the fields of an object that differ from those of the `empty` one, whose lists have no
@@ -29,6 +43,9 @@ pub(crate) fn created(
     Some(walk.out.finish().into())
 }
 
+/// The content of several items with the same key: they are one field.
+const NO_CONTENT: &Value = &Value::Null;
+
 struct Walk {
     out: Writer,
 }
@@ -42,26 +59,22 @@ impl Walk {
         field: bool,
         without: Exclusions<'_>,
     ) -> Option<()> {
+        if empty.is_none() && without.is_empty() {
+            return self.all_below(ty, new, field);
+        }
         match (ty.view(), new) {
             (View::Items(items), Value::Array(list)) => {
-                let index = items.index(list);
-                let mut keyed = index.all_keyed.then_some(());
-                index.for_each(|element, only| {
-                    // Several items with the same key are one field without content.
-                    let item = only.unwrap_or(&Value::Null);
-                    keyed = keyed.and_then(|()| {
-                        self.child(&element, items.ty, (None, item), field, without)
-                    });
-                });
-                keyed
+                items.index(list).complete()?.iter().try_for_each(|(element, only)| {
+                    let new = only.unwrap_or(NO_CONTENT);
+                    self.child(element, items.ty, (None, new), field, without)
+                })
             }
             (View::Members | View::Deduced, Value::Object(members)) => {
-                for (name, new) in members.iter() {
-                    let (element, ty) = (PathElement::field(name), ty.member(name).0);
+                members.iter().try_for_each(|(name, new)| {
+                    let (element, ty) = (ElementRef::Field(name), ty.member(name).0);
                     let empty = empty.and_then(|empty| empty.get(name));
-                    self.child(&element, ty, (empty, new), field, without)?;
-                }
-                Some(())
+                    self.child(&element, ty, (empty, new), field, without)
+                })
             }
             _ => Some(()),
         }
@@ -69,40 +82,65 @@ impl Walk {
 
     fn child(
         &mut self,
-        element: &PathElement,
+        element: &ElementRef<'_>,
         ty: Typing<'_>,
         (empty, new): (Option<&Value>, &Value),
         in_field: bool,
         without: Exclusions<'_>,
     ) -> Option<()> {
-        const NONE: &FieldSet = &FieldSet::new();
+        let element = &element.to_path_element();
         if without.trees.has_member(element) {
             return Some(());
         }
         let changed = empty.map_or(Some(true), |empty| is_changed(ty, empty, new))?;
         let field = changed && !without.fields.has_member(element);
-        let without = Exclusions {
-            fields: without.fields.below(element).unwrap_or(NONE),
-            trees: without.trees.below(element).unwrap_or(NONE),
-        };
         let begin = self.out.open(element, in_field);
-        self.below(ty, (empty, new), field, without)?;
+        self.below(ty, (empty, new), field, without.below(element))?;
         self.out.close(begin, field);
         Some(())
+    }
+
+    /// Writes the fields below a path that only the new object has, none of which is left out.
+    fn all_below(&mut self, ty: Typing<'_>, new: &Value, field: bool) -> Option<()> {
+        match (ty.view(), new) {
+            (View::Items(items), Value::Array(list)) => {
+                items.index(list).complete()?.iter().try_for_each(|(element, only)| {
+                    let begin = self.out.open(element, field);
+                    self.all_below(items.ty, only.unwrap_or(NO_CONTENT), true)?;
+                    self.out.close(begin, true);
+                    Some(())
+                })
+            }
+            (View::Members | View::Deduced, Value::Object(members)) => {
+                members.iter().try_for_each(|(name, new)| {
+                    let begin = self.out.open_field(name, field);
+                    if is_container(new) {
+                        self.all_below(ty.member(name).0, new, true)?;
+                    }
+                    self.out.close(begin, true);
+                    Some(())
+                })
+            }
+            _ => Some(()),
+        }
     }
 }
 
 /// Whether a value that both objects have differs as a whole; changes below it do not count.
 fn is_changed(ty: Typing<'_>, empty: &Value, new: &Value) -> Option<bool> {
-    let is_container = |value: &Value| match value {
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(members) => !members.is_empty(),
-        _ => false,
-    };
     match ty.view() {
         View::Leaf => Some(!order::same(empty, new)),
         _ if !is_container(empty) && !is_container(new) => Some(!order::same(empty, new)),
         // Changes of members and items are written below.
         _ => matches!(empty, Value::Null | Value::Object(_)).then_some(false),
+    }
+}
+
+/// Whether a value has members or items.
+fn is_container(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        _ => false,
     }
 }

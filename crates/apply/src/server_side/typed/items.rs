@@ -1,5 +1,6 @@
 //! List items that have their own owners.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use pintle_meta::quote::quote;
@@ -7,7 +8,7 @@ use pintle_schema::{Default, Field, Presence, Scalar, Shape};
 use pintle_value::{Str, Value, json};
 
 use super::Typing;
-use crate::server_side::fieldset::{PathElement, order};
+use crate::server_side::fieldset::{ElementRef, PathElement, order};
 
 /// How the items of a list are identified.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +16,7 @@ pub(crate) struct Items<'s> {
     /// The type of an item.
     pub(crate) ty: Typing<'s>,
     /// The key fields; empty where an item is identified by its value.
-    keys: &'s [std::borrow::Cow<'static, str>],
+    keys: &'s [Cow<'static, str>],
 }
 
 /// Why an item cannot be identified. The messages are upstream's.
@@ -39,18 +40,25 @@ pub(crate) enum Unkeyed {
 }
 
 impl<'s> Items<'s> {
-    pub(super) const fn new(ty: Typing<'s>, keys: &'s [std::borrow::Cow<'static, str>]) -> Self {
+    pub(super) const fn new(ty: Typing<'s>, keys: &'s [Cow<'static, str>]) -> Self {
         Self { ty, keys }
     }
 
     /// Returns the path element that identifies an item.
     pub(crate) fn element(self, item: &Value) -> Result<PathElement, Unkeyed> {
+        self.identify(item).map(|element| element.to_path_element())
+    }
+
+    fn identify<'v>(self, item: &'v Value) -> Result<ElementRef<'v>, Unkeyed>
+    where
+        's: 'v,
+    {
         if self.keys.is_empty() {
             return match item {
                 Value::Object(_) => Err(Unkeyed::Object),
                 Value::Array(_) => Err(Unkeyed::List),
                 Value::Null => Err(Unkeyed::NullValue),
-                scalar => Ok(PathElement::Value(scalar.clone())),
+                scalar => Ok(ElementRef::Value(Cow::Borrowed(scalar))),
             };
         }
         let item = match item {
@@ -60,14 +68,16 @@ impl<'s> Items<'s> {
         };
         let mut fields = Vec::with_capacity(self.keys.len());
         for key in self.keys {
-            let value = item.get(key).cloned().or_else(|| self.default(key));
-            fields.extend(value.map(|value| (Str::from(&**key), value)));
+            let given = item.get(key).map(Cow::Borrowed);
+            if let Some(value) = given.or_else(|| self.default(key).map(Cow::Owned)) {
+                fields.push((&**key, value));
+            }
         }
         if fields.is_empty() {
             let keys: Vec<String> = self.keys.iter().map(|key| quote(key)).collect();
             return Err(Unkeyed::NoKeys(keys.join(" ")));
         }
-        Ok(PathElement::key(fields))
+        Ok(ElementRef::key(fields))
     }
 
     /// Whether two lists have the same elements in the same order. The elements of `b` are
@@ -119,38 +129,57 @@ impl<'s> Items<'s> {
     }
 
     /// The items of a list by path element. Items that cannot be identified are left out.
-    pub(super) fn index<'v>(self, list: &'v [Value]) -> Index<'v> {
-        let keyed = list.iter().filter_map(|item| Some((self.element(item).ok()?, item)));
-        Index::of(keyed.collect(), list.len())
+    pub(super) fn index<'v>(self, list: &'v [Value]) -> Index<'v>
+    where
+        's: 'v,
+    {
+        let mut entries = Vec::with_capacity(list.len());
+        for item in list {
+            if let Ok(element) = self.identify(item) {
+                entries.push((element, item));
+            }
+        }
+        Index::of(entries, list.len())
     }
 }
+
+/// An item with the path element that identifies it.
+pub(super) type Entry<'v> = (ElementRef<'v>, &'v Value);
 
 /// The items of a list, sorted by path element.
 pub(super) struct Index<'v> {
-    entries: Vec<(PathElement, &'v Value)>,
+    entries: Vec<Entry<'v>>,
     /// Whether every item of the list could be identified.
     pub(super) all_keyed: bool,
+    /// Whether no two items have the same element.
+    distinct: bool,
 }
 
 impl<'v> Index<'v> {
-    fn of(mut entries: Vec<(PathElement, &'v Value)>, items: usize) -> Self {
-        let all_keyed = entries.len() == items;
-        if !entries.is_sorted_by(|a, b| a.0 <= b.0) {
-            entries.sort_by(|a, b| a.0.cmp(&b.0)); // stable: equal ones keep their order
-        }
-        Self { entries, all_keyed }
+    fn of(mut entries: Vec<Entry<'v>>, items: usize) -> Self {
+        let mut distinct = true;
+        // Stable: equal ones keep their order. Any sort compares those that end up as neighbours.
+        entries.sort_by(|a, b| {
+            let order = a.0.cmp(&b.0);
+            distinct &= order.is_ne();
+            order
+        });
+        Self { all_keyed: entries.len() == items, entries, distinct }
     }
 
-    /// Calls `each` with each element, and its item if the element is unique.
-    pub(super) fn for_each(self, mut each: impl FnMut(PathElement, Option<&'v Value>)) {
-        let mut entries = self.entries.into_iter().peekable();
-        while let Some((element, item)) = entries.next() {
-            let mut only = Some(item);
-            while entries.next_if(|(next, _)| *next == element).is_some() {
-                only = None;
-            }
-            each(element, only);
-        }
+    /// The index itself, unless items could not be identified.
+    pub(super) fn complete(self) -> Option<Self> {
+        self.all_keyed.then_some(self)
+    }
+
+    /// Each element, and its item if the element is unique.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ElementRef<'v>, Option<&'v Value>)> {
+        let mut entries = &self.entries[..];
+        std::iter::from_fn(move || {
+            let (element, item) = entries.first()?;
+            let is_unique = self.take_equal(&mut entries).len() == 1;
+            Some((element, is_unique.then_some(*item)))
+        })
     }
 
     /// Calls `each` with each element of either list, and with the items of this list and of
@@ -158,7 +187,7 @@ impl<'v> Index<'v> {
     pub(super) fn zip(
         &self,
         other: &Self,
-        mut each: impl FnMut(&PathElement, &[(PathElement, &'v Value)], &[(PathElement, &'v Value)]),
+        mut each: impl FnMut(&ElementRef<'v>, &[Entry<'v>], &[Entry<'v>]),
     ) {
         let (mut a, mut b) = (&self.entries[..], &other.entries[..]);
         loop {
@@ -168,21 +197,20 @@ impl<'v> Index<'v> {
                 (None, Some(_)) => Ordering::Greater,
                 (None, None) => return,
             };
-            let of_a = if order.is_le() { take_equal(&mut a) } else { &[] };
-            let of_b = if order.is_ge() { take_equal(&mut b) } else { &[] };
+            let of_a = if order.is_le() { self.take_equal(&mut a) } else { &[] };
+            let of_b = if order.is_ge() { other.take_equal(&mut b) } else { &[] };
             if let Some((element, _)) = of_a.first().or(of_b.first()) {
                 each(element, of_a, of_b);
             }
         }
     }
-}
 
-/// Takes the leading entries with the same element.
-fn take_equal<'e, 'v>(
-    entries: &mut &'e [(PathElement, &'v Value)],
-) -> &'e [(PathElement, &'v Value)] {
-    let len = entries.iter().take_while(|entry| entry.0 == entries[0].0).count();
-    let (equal, rest) = entries.split_at(len);
-    *entries = rest;
-    equal
+    /// Takes the leading entries with the same element.
+    fn take_equal<'e>(&self, entries: &mut &'e [Entry<'v>]) -> &'e [Entry<'v>] {
+        let is_equal = |entry: &&Entry<'_>| entry.0 == entries[0].0;
+        let len = if self.distinct { 1 } else { entries.iter().take_while(is_equal).count() };
+        let (equal, rest) = entries.split_at(len);
+        *entries = rest;
+        equal
+    }
 }

@@ -40,10 +40,10 @@ pub(super) fn is_null_or_empty(value: &Value) -> bool {
 /// Several items with the same key are one field without content.
 fn item_set(items: Items<'_>, list: &[Value]) -> FieldSet {
     let mut set = Builder::with_room(list.len());
-    items.index(list).for_each(|element, only| {
+    for (element, only) in items.index(list).iter() {
         let below = only.map(|item| walk(items.ty, item).1);
-        set.add(|| element, true, below.unwrap_or_default());
-    });
+        set.add(|| element.to_path_element(), true, below.unwrap_or_default());
+    }
     set.finish()
 }
 
