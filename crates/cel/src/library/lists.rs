@@ -338,8 +338,13 @@ fn sort_by<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     }
     read_texts(&keys, keys.len().ilog2() as usize + 1, context)?;
     let mut pairs: Vec<_> = keys.into_iter().zip(list).collect();
-    pairs.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
+    pairs.sort_by(|(a, _), (b, _)| compare(a, b).unwrap_or_else(|_| is_nan(a).cmp(&is_nan(b))));
     Ok(Val::list(pairs.into_iter().map(|(_, item)| item).collect()))
+}
+
+/// NaN has no order: it comes last, because a sort needs an order of all values.
+fn is_nan(value: &Val<'_>) -> bool {
+    matches!(value, Val::Double(number) if number.is_nan())
 }
 
 fn sets<'a>(

@@ -49,6 +49,19 @@ fn expensive_evaluations_are_cancelled() {
     }
 }
 
+/// NaN has no order, but the numbers around it have one.
+#[test]
+fn numbers_with_nan_are_sorted() {
+    let numbers = "lists.range(200).map(n, n % 3 == 0 ? 0.0 / 0.0 : double(n * 7919 % 200))";
+    for sort in ["sort()", "sortBy(x, x)"] {
+        let sorted = format!("{numbers}.{sort}.filter(x, x == x)");
+        for check in ["isSorted()", "size() == 133"] {
+            let rule = format!("{sorted}.{check} || {{}}.missing");
+            assert_eq!(evaluate(&rule, &Value::Null), "a value", "{rule}");
+        }
+    }
+}
+
 /// In upstream's cost model, the cost of these rules is independent of a text's length.
 #[test]
 fn repeated_reads_of_long_texts_are_bounded() {
