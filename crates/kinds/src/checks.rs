@@ -3,6 +3,8 @@
 //! The table of types checks what it declares (required members, enums, immutable members); rules
 //! that rows can express are in [`crate::rules`].
 
+use std::collections::BTreeSet;
+
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{Map, Path, Value};
 
@@ -92,6 +94,30 @@ pub(crate) fn invalid_text(path: &Path, text: &str, wrong: Vec<String>, errors: 
     errors.extend(wrong.into_iter().map(|words| Error::invalid(path, &Value::from(text), words)));
 }
 
+/// The texts that occurred so far.
+#[derive(Default)]
+pub(crate) struct Seen<'a> {
+    /// The first texts: a few are compared faster than they are put into a set.
+    few: Vec<&'a str>,
+    more: BTreeSet<&'a str>,
+}
+
+impl<'a> Seen<'a> {
+    const FEW: usize = 16;
+
+    /// Adds a text; returns whether it is new.
+    pub(crate) fn insert(&mut self, text: &'a str) -> bool {
+        if self.few.contains(&text) {
+            return false;
+        }
+        if self.few.len() < Self::FEW {
+            self.few.push(text);
+            return true;
+        }
+        self.more.insert(text)
+    }
+}
+
 /// The items of a list; empty if there is no list.
 pub(crate) fn items<'a>(object: &'a Value, at: &[&str]) -> &'a [Value] {
     object.at(at).and_then(Value::as_array).unwrap_or_default()
@@ -101,4 +127,18 @@ pub(crate) fn items<'a>(object: &'a Value, at: &[&str]) -> &'a [Value] {
 pub(crate) fn members<'a>(object: &'a Value, at: &[&str]) -> &'a Map {
     static NONE: Map = Map::new();
     object.at(at).and_then(Value::as_object).unwrap_or(&NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seen_texts_are_not_new() {
+        let texts: Vec<String> = (0..100).map(|n| (n * n % 61).to_string()).collect();
+        let (mut seen, mut set) = (Seen::default(), BTreeSet::new());
+        for text in &texts {
+            assert_eq!(seen.insert(text), set.insert(text), "{text}");
+        }
+    }
 }

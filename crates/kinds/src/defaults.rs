@@ -20,6 +20,8 @@ pub(crate) enum Row {
     In(&'static str, Defaults),
     /// The rows of a member, if it is present.
     At(&'static str, Defaults),
+    /// The rows of those of many members that are present, of which most objects have few.
+    AtAny(&'static [(&'static str, Defaults)]),
     /// The rows of each item of a list.
     Each(&'static str, Defaults),
     /// Rows that apply under a condition.
@@ -87,6 +89,13 @@ fn set_members(object: &mut Map, rows: Defaults) {
                 set_member(object, member, rows);
             }
             Row::At(member, rows) => set_member(object, member, rows),
+            Row::AtAny(members) => {
+                for (member, value) in object.iter_mut() {
+                    if let Some((_, rows)) = members.iter().find(|(name, _)| *name == *member) {
+                        set(value, rows);
+                    }
+                }
+            }
             Row::Each(member, rows) => {
                 let items = object.get_mut(member).and_then(Value::as_array_mut);
                 items.into_iter().flatten().for_each(|item| set(item, rows));

@@ -6,7 +6,7 @@
 
 use pintle_meta::field::Error;
 pub(crate) use pintle_meta::field::Errors;
-use pintle_value::{Map, Path, Value};
+use pintle_value::{Map, Path, Str, Value};
 
 /// The most bytes of a map's key in a path.
 const KEY_BYTES_MAX: usize = 4096;
@@ -144,6 +144,24 @@ impl<'a> Field<'a> {
         self.value.get(member).is_some_and(|value| !value.is_null())
     }
 
+    /// The rows of a table whose members are present, in the order of the table, which has fewer
+    /// than 64 rows. Objects have few members, so these are looked up in the table.
+    pub(crate) fn present<'t, T>(
+        &self,
+        table: &'t [T],
+        member: fn(&T) -> &str,
+    ) -> impl Iterator<Item = &'t T> {
+        let members = self.value.as_object().into_iter().flat_map(Map::iter);
+        let members = members.filter(|(_, value)| !value.is_null());
+        let row = |(key, _): (&Str, _)| table.iter().position(|row| member(row) == key.as_str());
+        let mut rows = members.filter_map(row).fold(0_u64, |rows, row| rows | 1 << row);
+        std::iter::from_fn(move || {
+            let row = rows.trailing_zeros() as usize;
+            rows &= rows.wrapping_sub(1);
+            table.get(row)
+        })
+    }
+
     /// Whether the value is absent, or an empty text, list or map.
     pub(crate) fn is_empty(&self) -> bool {
         match self.value {
@@ -225,7 +243,9 @@ impl<'a> Field<'a> {
 
     /// Adds an error about `text` under this field's path for each message in `wrong`.
     pub(crate) fn all_invalid_as(&self, text: &str, wrong: Vec<String>, errors: &mut Errors) {
-        errors.extend(wrong.into_iter().map(|words| self.invalid_as(text, words)));
+        if !wrong.is_empty() {
+            errors.extend(wrong.into_iter().map(|words| self.invalid_as(text, words)));
+        }
     }
 
     /// The value, or an empty text where it is null: messages show it so.

@@ -6,7 +6,7 @@ use super::{image, total};
 use crate::defaults::{
     Constant::{Bool, EmptyObject, Int, Text},
     Defaults, Row,
-    Row::{Also, At, Do, Each, Empty, In, Unset},
+    Row::{Also, At, AtAny, Do, Each, Empty, In, Unset},
     add_absent, first_of, is_filled,
 };
 
@@ -83,32 +83,27 @@ const DOWNWARD_ITEMS: Row = Each("items", &[FIELD_REF]);
 /// A volume, and with it the volume sources that have defaults.
 const VOLUME: Defaults = &[
     Do(empty_dir),
-    At("configMap", &[FILE_MODE]),
-    At("secret", &[FILE_MODE]),
-    At("downwardAPI", &[FILE_MODE, DOWNWARD_ITEMS]),
-    At(
-        "projected",
-        &[
-            FILE_MODE,
-            Each(
-                "sources",
-                &[
-                    At("serviceAccountToken", &[Unset("expirationSeconds", Int(3600))]),
-                    At("downwardAPI", &[DOWNWARD_ITEMS]),
-                ],
-            ),
-        ],
-    ),
-    At("image", &[Do(volume_pull_policy)]),
-    At("ephemeral", &[At("volumeClaimTemplate", &[In("spec", CLAIM_SPEC)])]),
+    AtAny(&[
+        ("configMap", &[FILE_MODE]),
+        ("secret", &[FILE_MODE]),
+        ("downwardAPI", &[FILE_MODE, DOWNWARD_ITEMS]),
+        ("projected", &[FILE_MODE, Each("sources", PROJECTED)]),
+        ("image", &[Do(volume_pull_policy)]),
+        ("ephemeral", &[At("volumeClaimTemplate", &[In("spec", CLAIM_SPEC)])]),
+    ]),
     Also(DISKS),
 ];
 
+const PROJECTED: Defaults = &[
+    At("serviceAccountToken", &[Unset("expirationSeconds", Int(3600))]),
+    At("downwardAPI", &[DOWNWARD_ITEMS]),
+];
+
 /// The volume sources that pods' volumes and PersistentVolumes share.
-pub(crate) const DISKS: Defaults = &[
-    At("hostPath", &[Unset("type", Text(""))]),
-    At("iscsi", &[Empty("iscsiInterface", Text("default"))]),
-    At(
+pub(crate) const DISKS: Defaults = &[AtAny(&[
+    ("hostPath", &[Unset("type", Text(""))]),
+    ("iscsi", &[Empty("iscsiInterface", Text("default"))]),
+    (
         "rbd",
         &[
             Empty("pool", Text("rbd")),
@@ -116,7 +111,7 @@ pub(crate) const DISKS: Defaults = &[
             Empty("keyring", Text("/etc/ceph/keyring")),
         ],
     ),
-    At(
+    (
         "azureDisk",
         &[
             Unset("cachingMode", Text("ReadWrite")),
@@ -125,8 +120,8 @@ pub(crate) const DISKS: Defaults = &[
             Unset("kind", Text("Shared")),
         ],
     ),
-    At("scaleIO", &[Empty("storageMode", Text("ThinProvisioned")), Empty("fsType", Text("xfs"))]),
-];
+    ("scaleIO", &[Empty("storageMode", Text("ThinProvisioned")), Empty("fsType", Text("xfs"))]),
+])];
 
 /// A PersistentVolumeClaimSpec, in every type that contains it.
 pub(crate) const CLAIM_SPEC: Defaults = &[Unset("volumeMode", Text("Filesystem"))];

@@ -3,7 +3,7 @@
 use pintle_meta::quantity::Quantity;
 use pintle_value::Value;
 
-use crate::checks::items;
+use crate::checks::{items, members};
 
 /// The resources that determine the class.
 const COUNTED: [&str; 2] = ["cpu", "memory"];
@@ -37,8 +37,9 @@ pub(crate) fn quality(pod: &Value) -> &'static str {
 /// Adds the counted resources of one owner. Returns how many of them are above zero.
 fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
     let mut added = 0;
+    let amounts = members(owner, &["resources", list]);
     for (name, sum) in COUNTED.iter().zip(sums) {
-        let Some(quantity) = parse(owner.str_at(&["resources", list, name])) else { continue };
+        let Some(quantity) = parse(amounts.get(name)) else { continue };
         if quantity.signum() > 0 {
             added += 1;
             *sum = match sum.take() {
@@ -50,6 +51,6 @@ fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
     added
 }
 
-fn parse(text: Option<&str>) -> Option<Quantity> {
-    text?.parse().ok()
+fn parse(amount: Option<&Value>) -> Option<Quantity> {
+    amount?.as_str()?.parse().ok()
 }

@@ -27,7 +27,7 @@ use crate::{
 
 pub(crate) use affinity::check_node_selector;
 pub(crate) use annotations::{
-    APP_ARMOR, MIRROR, SECCOMP_CONTAINER, SECCOMP_POD, check_annotations,
+    APP_ARMOR, MIRROR, SECCOMP_CONTAINER, SECCOMP_POD, check_annotations, have_profiles,
 };
 pub(crate) use containers::is_sidecar;
 pub(crate) use options::Options;

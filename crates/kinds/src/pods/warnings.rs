@@ -8,8 +8,11 @@ use std::collections::BTreeSet;
 use pintle_meta::{names, quantity::Quantity};
 use pintle_value::{Path, Value};
 
-use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD};
-use crate::{checks::WARNINGS_MAX, field::Field};
+use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, have_profiles};
+use crate::{
+    checks::{Seen, WARNINGS_MAX},
+    field::Field,
+};
 
 /// The most pairs of files or ports that are compared: their number grows with the square of the
 /// number of files and ports.
@@ -96,7 +99,7 @@ impl Warnings {
     }
 
     fn add(&mut self, path: &Path, words: &str) {
-        self.push(|| format!("{path}: {words}"));
+        self.push(|| [path.as_str(), ": ", words].concat());
     }
 
     /// How many of `count` others an item may still be compared with.
@@ -109,7 +112,7 @@ impl Warnings {
     /// Warns of an amount of bytes that is not whole.
     fn add_fraction(&mut self, amount: &Field<'_>) {
         let is_whole = |amount: Quantity| amount.milli_value() % 1000 == 0;
-        if amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
+        if !amount.is_empty() && amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
             let words =
                 format!("fractional byte value {:?} is invalid, must be an integer", amount.text());
             self.add(&amount.path(), &words);
@@ -199,13 +202,16 @@ fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
     if annotations.has(SECCOMP_POD) && !spec.at(&["securityContext", "seccompProfile"]).is_set() {
         warn_of_seccomp(&annotations, SECCOMP_POD, &mut warnings);
     }
-    for list in LISTS {
-        for container in spec.items(list) {
-            warn_of_container(&spec, &annotations, &container, is_template, &mut warnings);
+    let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
+    let have_profiles = have_profiles(&annotations);
+    for container in &containers {
+        if have_profiles {
+            warn_of_profiles(&spec, &annotations, container, is_template, &mut warnings);
         }
+        warn_of_amounts(container, &mut warnings);
+        warn_of_variables(container, &mut warnings);
     }
-    ports::warn_of_ports(&spec, &mut warnings);
-    ports::warn_of_port_names(&spec, &mut warnings);
+    ports::warn_of_ports(&containers, &mut warnings);
     let grace = spec.get("terminationGracePeriodSeconds");
     if grace.int().is_some_and(|seconds| seconds < 0) {
         let words = "must be >= 0; negative values are invalid and will be treated as 1";
@@ -280,13 +286,13 @@ fn warn_of_selector(term: &Field<'_>, warnings: &mut Warnings) {
 
 fn warn_of_volumes(spec: &Field<'_>, warnings: &mut Warnings) {
     for volume in spec.items("volumes") {
-        for (member, name, words) in OLD_VOLUMES {
-            if volume.has(member) {
-                warnings.add(&volume.get(name).path(), words);
-            }
+        for (_, name, words) in volume.present(OLD_VOLUMES, |(member, ..)| member) {
+            warnings.add(&volume.get(name).path(), words);
         }
         let claim = volume.at(&["ephemeral", "volumeClaimTemplate", "spec"]);
-        warn_of_claim(&claim).into_iter().for_each(|text| warnings.push(|| text));
+        if claim.is_set() {
+            warn_of_claim(&claim).into_iter().for_each(|text| warnings.push(|| text));
+        }
     }
 }
 
@@ -305,7 +311,7 @@ fn warn_of_seccomp(annotations: &Field<'_>, key: &str, warnings: &mut Warnings) 
     warnings.add(&annotations.path().key(key), words);
 }
 
-fn warn_of_container(
+fn warn_of_profiles(
     spec: &Field<'_>,
     annotations: &Field<'_>,
     container: &Field<'_>,
@@ -324,20 +330,22 @@ fn warn_of_container(
         let words = r#"deprecated since v1.30; use the "appArmorProfile" field instead"#;
         warnings.add(&annotations.path().key(&key), words);
     }
+}
+
+fn warn_of_amounts(container: &Field<'_>, warnings: &mut Warnings) {
+    let resources = container.get("resources");
+    let lists = ["limits", "requests"].map(|list| resources.get(list));
     for resource in ["memory", "ephemeral-storage"] {
-        for list in ["limits", "requests"] {
-            let path = ["resources", list];
-            let amounts = container.at(&path);
+        for amounts in &lists {
             warnings.add_fraction(&amounts.entry(resource));
         }
     }
-    warn_of_variables(container, warnings);
 }
 
 /// Warns of a variable that hides an earlier one: it may extend the earlier value, but not replace
 /// it.
 fn warn_of_variables(container: &Field<'_>, warnings: &mut Warnings) {
-    let mut seen = BTreeSet::new();
+    let mut seen = Seen::default();
     for variable in container.items("env") {
         let name = variable.str("name");
         if seen.insert(name) {

@@ -24,6 +24,8 @@ pub(super) const DECIMAL: [(&str, i32); 10] = [
 const EXPONENT_MIN: i32 = -9;
 /// Up to this number of digits upstream takes its fast path, which may keep the text.
 const FAST_DIGITS_MAX: usize = 18;
+/// The number of digits that surely fits 64 bits.
+const LONG_DIGITS_MAX: usize = 18;
 /// The number of digits that surely fits 128 bits with a factor of 1024.
 const DIGITS_MAX: usize = 35;
 
@@ -33,9 +35,10 @@ pub(super) fn parse(text: &str) -> Result<(Quantity, bool), Error> {
         return Err(Error::QuantityFormat);
     }
     let parts = split(text)?;
-    match suffix(parts.suffix).ok_or(Error::QuantitySuffix)? {
-        Suffix::Binary(power) => binary(&parts, power),
-        Suffix::Decimal(exponent, format) => decimal(&parts, exponent, format),
+    match suffix(parts.suffix) {
+        Some(Suffix::Binary(power)) => binary(&parts, power),
+        Some(Suffix::Decimal(exponent, format)) => decimal(&parts, exponent, format),
+        None => Err(Error::QuantitySuffix),
     }
 }
 
@@ -64,7 +67,10 @@ fn split(text: &str) -> Result<Parts<'_>, Error> {
         Some(rest) => rest.split_at(digits(rest)),
         None => ("", rest),
     };
-    let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let is_letter = |c: char| {
+        matches!(c, 'e' | 'E' | 'i' | 'n' | 'u' | 'm' | 'k' | 'K' | 'M' | 'G' | 'T' | 'P')
+    };
+    let exponent = suffix.trim_start_matches(is_letter);
     let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
     if digits(exponent) != exponent.len() {
         return Err(Error::QuantityFormat);
@@ -100,7 +106,8 @@ fn decimal(parts: &Parts<'_>, exponent: i32, format: Format) -> Result<(Quantity
     let digits = whole.len() + fraction.len();
     let exponent = i64::from(exponent) - fraction.len() as i64;
     if digits <= FAST_DIGITS_MAX && exponent >= i64::from(EXPONENT_MIN) {
-        let ends_in_000 = [whole, fraction].concat().ends_with("000");
+        let last = whole.bytes().chain(fraction.bytes()).rev().take(3);
+        let ends_in_000 = last.filter(|digit| *digit == b'0').count() == 3;
         let is_canonical = exponent % 3 == 0 && !ends_in_000 && !whole.starts_with('0');
         let exponent = i32::try_from(exponent).map_err(|_| Error::QuantitySuffix)?;
         let quantity = Quantity::new(parts.signed(number(whole, fraction)?), exponent, format);
@@ -144,6 +151,7 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
         }
     }
     let nanos = match fraction.len().checked_sub(9) {
+        _ if part == 0 => 0,
         Some(lost) => divide_away(part, lost as u32),
         None => part * 10_i128.pow(9 - fraction.len() as u32),
     };
@@ -164,6 +172,10 @@ fn number(whole: &str, fraction: &str) -> Result<i128, Error> {
     if whole.len() + fraction.len() > DIGITS_MAX {
         return Err(Error::QuantityNumber);
     }
-    let digits = whole.bytes().chain(fraction.bytes());
-    Ok(digits.fold(0, |n, digit| n * 10 + i128::from(digit - b'0')))
+    let digits = || whole.bytes().chain(fraction.bytes()).map(|digit| digit - b'0');
+    // Most numbers fit 64 bits, and are several times as fast to compute there.
+    Ok(match whole.len() + fraction.len() {
+        ..=LONG_DIGITS_MAX => digits().fold(0, |n, digit| n * 10 + i64::from(digit)).into(),
+        _ => digits().fold(0, |n, digit| n * 10 + i128::from(digit)),
+    })
 }

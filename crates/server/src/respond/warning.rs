@@ -11,29 +11,34 @@ const TRUNCATED_CHARS: usize = 256;
 
 /// Adds a `Warning` header for each text (FV-06, DEP-12).
 pub(crate) fn add_warnings(headers: &mut HeaderMap, texts: &[impl AsRef<str>]) {
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::with_capacity(texts.len());
     let texts = texts.iter().map(AsRef::as_ref);
     let distinct: Vec<&str> = texts.filter(|text| !text.is_empty() && seen.insert(*text)).collect();
     let total: usize = distinct.iter().map(|text| text.chars().count()).sum();
     let truncate = total > TOTAL_CHARS_MAX;
     let mut written = 0;
     for text in distinct {
-        let end = text.char_indices().nth(TRUNCATED_CHARS).filter(|_| truncate);
-        let text = end.map_or(text, |(end, _)| &text[..end]);
+        let text = if truncate { truncated(text) } else { text };
         if written >= TOTAL_CHARS_MAX {
             break;
         }
         if let Some(value) = header(text) {
-            written += text.chars().count();
+            // All texts fit if none is truncated.
+            written += if truncate { text.chars().count() } else { 0 };
             headers.append(WARNING, value);
         }
     }
 }
 
+fn truncated(text: &str) -> &str {
+    text.char_indices().nth(TRUNCATED_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
 /// Formats `299 - "text"`; `None` for a text with control characters.
 fn header(text: &str) -> Option<HeaderValue> {
     let is_control = match text.is_ascii() {
-        true => text.bytes().any(|byte| byte.is_ascii_control()),
+        // The type of headers itself refuses the others.
+        true => memchr::memchr(b'\t', text.as_bytes()).is_some(),
         false => text.chars().any(char::is_control),
     };
     if is_control {
@@ -68,7 +73,10 @@ mod tests {
         check(&[], &[]);
         check(&["a", "a", "", "b"], &["299 - \"a\"", "299 - \"b\""]);
         check(&[r#"unknown field "spec.foo""#], &[r#"299 - "unknown field \"spec.foo\"""#]);
-        check(&["back\\slash", "two\nlines", "ä"], &["299 - \"back\\\\slash\"", "299 - \"ä\""]);
+        check(
+            &["back\\slash", "two\nlines", "a\tb", "\x7f", "\u{85}", "ä"],
+            &["299 - \"back\\\\slash\"", "299 - \"ä\""],
+        );
     }
 
     #[test]

@@ -80,8 +80,18 @@ fn is_app_armor(text: &str) -> bool {
     matches!(text, "" | "runtime/default" | "unconfined") || text.starts_with("localhost/")
 }
 
+/// Whether annotations have a profile in the old form.
+pub(crate) fn have_profiles(annotations: &Field<'_>) -> bool {
+    annotations.pairs().any(|(key, _)| {
+        key == SECCOMP_POD || key.starts_with(SECCOMP_CONTAINER) || key.starts_with(APP_ARMOR)
+    })
+}
+
 /// Checks that the profile in a field equals the one in its old annotation.
 pub(crate) fn check_agreement(annotations: &Field<'_>, spec: &Spec<'_>, errors: &mut Errors) {
+    if !have_profiles(annotations) {
+        return;
+    }
     let pod = spec.field.at(&["securityContext", "seccompProfile"]);
     agree(annotations.value().str_at(&[SECCOMP_POD]), &pod, "seccomp", &pod, errors);
     for container in spec.all_containers() {

@@ -269,9 +269,11 @@ const COUNTED: &[&str] = &[
 
 /// Adds the errors of a resource's name; returns whether it is valid.
 fn resource_name(field: &Field<'_>, name: &str, errors: &mut Errors) -> bool {
+    if STANDARD.contains(&name) {
+        return true;
+    }
     let wrong = names::qualified_name(name);
     let is_known = name.contains('/')
-        || STANDARD.contains(&name)
         || name.starts_with(HUGE_PAGES)
         || name.starts_with("requests.hugepages-");
     if !wrong.is_empty() {

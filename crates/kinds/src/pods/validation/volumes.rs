@@ -89,8 +89,8 @@ pub(super) fn check_volumes<'a>(
 
 fn check_source(volume: &Field<'_>, owner: &Owner<'_>, errors: &mut Errors) {
     let mut is_found = false;
-    for source in sources::SOURCES {
-        let Some(field) = volume.find(source.member) else { continue };
+    for source in volume.present(sources::SOURCES, |source| source.member) {
+        let field = volume.get(source.member);
         if is_found {
             let words = "may not specify more than 1 volume type";
             errors.push(field.called(source.names[0]).forbidden(words));

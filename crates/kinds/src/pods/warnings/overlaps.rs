@@ -34,18 +34,16 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Warnings) {
         if volume.str("name").len() > NAME_BYTES_MAX {
             continue;
         }
-        let name = quote(volume.str("name"));
         for (member, key) in [("configMap", "name"), ("secret", "secretName"), ("downwardAPI", "")]
         {
             let source = volume.get(member);
-            let files = items(source.some(), "");
-            if files.is_empty() {
+            if source.items("items").len() < 2 {
                 continue;
             }
             let origin = origin(member, source.str(key));
-            let volume = format!("volume {name} ({origin})");
+            let volume = format!("volume {} ({origin})", quote(volume.str("name")));
             let mut seen = Vec::new();
-            for file in files {
+            for file in items(source.some(), "") {
                 add_file(&volume, file, &mut seen, warnings);
             }
         }
@@ -53,7 +51,7 @@ pub(super) fn warn_of_overlaps(spec: &Field<'_>, warnings: &mut Warnings) {
         if !projected.is_set() {
             continue;
         }
-        let projected_volume = format!("volume {name} (Projected)");
+        let projected_volume = format!("volume {} (Projected)", quote(volume.str("name")));
         let mut seen = Vec::new();
         for source in projected.items("sources") {
             if !SOURCES.iter().any(|member| source.has(member)) {

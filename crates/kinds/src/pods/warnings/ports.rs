@@ -1,70 +1,92 @@
 //! Warnings about ports that occur twice or overlap, and about their names.
 
-use std::collections::BTreeMap;
+use std::{cell::OnceCell, collections::BTreeMap};
 
 use pintle_meta::quote::quote;
 use pintle_value::Path;
 
-use super::{LISTS, Warnings};
+use super::Warnings;
 use crate::field::Field;
 
-/// A port of a container, and its path.
+/// A port of a container.
 struct Port<'a> {
-    path: Path,
+    field: Field<'a>,
+    /// The field's path, once a warning has shown it.
+    path: OnceCell<Path>,
+    name: &'a str,
+    protocol: &'a str,
+    number: i64,
     host_port: i64,
     host_ip: &'a str,
 }
 
-/// Warns of a host IP without a host port, and of ports of all containers that have the same number
-/// and protocol and are duplicates or overlap.
-pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &mut Warnings) {
-    let mut ports: BTreeMap<(i64, &str), Vec<Port<'_>>> = BTreeMap::new();
-    let containers: Vec<Field<'_>> = LISTS.iter().flat_map(|list| spec.items(list)).collect();
-    for container in &containers {
-        for port in container.items("ports") {
-            let number = |member: &str| port.get(member).int().unwrap_or(0);
-            let (host_port, host_ip) = (number("hostPort"), port.str("hostIP"));
-            let (container_port, protocol) = (number("containerPort"), port.str("protocol"));
-            if !host_ip.is_empty() && host_port == 0 {
-                warnings.push(|| {
-                    format!(
-                        "{}: hostIP set without hostPort: {{Name:{} HostPort:0 \
-                         ContainerPort:{container_port} Protocol:{protocol} HostIP:{host_ip}}}",
-                        port.path(),
-                        port.str("name"),
-                    )
-                });
-            }
-            let others = ports.entry((container_port, protocol)).or_default();
-            let this = Port { path: port.path(), host_port, host_ip };
-            let compared = warnings.pairs(others.len());
-            for other in &others[..compared] {
-                let Some(words) = relation(&this, other) else { continue };
-                warnings.push(|| format!("{}: {words} with {}", this.path, other.path));
-            }
-            others.push(this);
+impl<'a> Port<'a> {
+    fn of(field: Field<'a>) -> Self {
+        let number = |member: &str| field.get(member).int().unwrap_or(0);
+        Self {
+            path: OnceCell::new(),
+            name: field.str("name"),
+            protocol: field.str("protocol"),
+            number: number("containerPort"),
+            host_port: number("hostPort"),
+            host_ip: field.str("hostIP"),
+            field,
         }
+    }
+
+    fn path(&self) -> &Path {
+        self.path.get_or_init(|| self.field.path())
     }
 }
 
-/// Warns of ports of all containers that have the name of an earlier one.
-pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &mut Warnings) {
-    let mut first: BTreeMap<String, Path> = BTreeMap::new();
-    for container in LISTS.iter().flat_map(|list| spec.items(list)) {
-        for port in container.items("ports").filter(|port| !port.str("name").is_empty()) {
-            let (path, name) = (port.path(), port.str("name"));
-            if let Some(other) = first.get(name) {
-                warnings.push(|| {
-                    format!(
-                        "{path}: duplicate port name {} with {other}, services and probes that \
-                         select ports by name will use {other}",
-                        quote(name)
-                    )
-                });
-            } else {
-                first.insert(name.to_owned(), path);
-            }
+/// Warns of ports of all containers: of a host IP without a host port, of ports that have the same
+/// number and protocol and are duplicates or overlap, and of ports that have the same name.
+pub(super) fn warn_of_ports(containers: &[Field<'_>], warnings: &mut Warnings) {
+    let ports: Vec<Port<'_>> =
+        containers.iter().flat_map(|container| container.items("ports")).map(Port::of).collect();
+    warn_of_numbers(&ports, warnings);
+    warn_of_names(&ports, warnings);
+}
+
+fn warn_of_numbers(ports: &[Port<'_>], warnings: &mut Warnings) {
+    let mut seen: BTreeMap<(i64, &str), Vec<&Port<'_>>> = BTreeMap::new();
+    for port in ports {
+        if !port.host_ip.is_empty() && port.host_port == 0 {
+            let Port { name, protocol, number, host_ip, .. } = port;
+            warnings.push(|| {
+                format!(
+                    "{}: hostIP set without hostPort: {{Name:{name} HostPort:0 \
+                     ContainerPort:{number} Protocol:{protocol} HostIP:{host_ip}}}",
+                    port.path(),
+                )
+            });
         }
+        let others = seen.entry((port.number, port.protocol)).or_default();
+        let compared = warnings.pairs(others.len());
+        for other in &others[..compared] {
+            let Some(words) = relation(port, other) else { continue };
+            let (path, other) = (port.path().as_str(), other.path().as_str());
+            warnings.push(|| [path, ": ", words, " with ", other].concat());
+        }
+        others.push(port);
+    }
+}
+
+/// Of ports with the same name, each is compared with the first one.
+fn warn_of_names(ports: &[Port<'_>], warnings: &mut Warnings) {
+    let mut first: BTreeMap<&str, &Port<'_>> = BTreeMap::new();
+    for port in ports.iter().filter(|port| !port.name.is_empty()) {
+        let other = *first.entry(port.name).or_insert(port);
+        if std::ptr::eq(other, port) {
+            continue;
+        }
+        warnings.push(|| {
+            let (name, path, other) = (quote(port.name), port.path(), other.path());
+            format!(
+                "{path}: duplicate port name {name} with {other}, services and probes that select \
+                 ports by name will use {other}"
+            )
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! Environment variables.
 
-use std::collections::BTreeMap;
+use std::{cell::LazyCell, collections::BTreeMap};
 
 use pintle_meta::names;
 
@@ -26,15 +26,13 @@ pub(super) fn check_variables(container: &Field<'_>, errors: &mut Errors) {
 
 const VARIABLE: Rules = &[Named("name", formats::environment_name), Do(check_value)];
 
-const SOURCES: &[&str] =
-    &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-
-const SOURCE: Rules = &[
-    At("fieldRef", &[Do(|field, errors| field_reference(field, FIELDS, errors))]),
-    At("resourceFieldRef", &[Do(resource_reference)]),
-    At("configMapKeyRef", KEY),
-    At("secretKeyRef", KEY),
-    At(
+/// The sources of a value and their rules.
+const SOURCES: &[(&str, Rules)] = &[
+    ("fieldRef", &[Do(|field, errors| field_reference(field, FIELDS, errors))]),
+    ("resourceFieldRef", &[Do(resource_reference)]),
+    ("configMapKeyRef", KEY),
+    ("secretKeyRef", KEY),
+    (
         "fileKeyRef",
         &[
             Named("key", formats::environment_name),
@@ -75,8 +73,12 @@ const FIELDS: &[&str] = &[
 
 fn check_value(variable: &Field<'_>, errors: &mut Errors) {
     let Some(source) = variable.find("valueFrom") else { return };
-    check(&source, SOURCE, errors);
-    let words = match SOURCES.iter().filter(|member| source.has(member)).count() {
+    let mut count = 0;
+    for (member, rules) in source.present(SOURCES, |(member, _)| member) {
+        check(&source.get(member), rules, errors);
+        count += 1;
+    }
+    let words = match count {
         0 => {
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, \
              `secretKeyRef` or `fileKeyRef`"
@@ -116,8 +118,8 @@ fn name_or_prefix(name: &str) -> Vec<String> {
 /// Checks that variables are only read from files in `emptyDir` volumes.
 pub(in crate::pods::validation) fn check_file_references(spec: &Spec<'_>, errors: &mut Errors) {
     // Invalid volumes count, too, and of volumes with the same name the last one.
-    let volumes: BTreeMap<&str, Field<'_>> =
-        spec.field.items("volumes").map(|volume| (volume.str("name"), volume)).collect();
+    let named = || spec.field.items("volumes").map(|volume| (volume.str("name"), volume));
+    let volumes = LazyCell::new(|| named().collect::<BTreeMap<&str, Field<'_>>>());
     for container in spec.all_containers() {
         for variable in container.items("env") {
             let Some(source) = variable.find("valueFrom") else { continue };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pintle_value::Value;
 
 use crate::{
+    checks::Seen,
     field::{Errors, Field},
     pods::validation::{
         Spec,
@@ -15,7 +16,7 @@ use crate::{
 /// Checks `volumeMounts`. As in upstream, some errors have the path of the list.
 pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
     let list = container.get("volumeMounts");
-    let mut paths = BTreeSet::new();
+    let mut paths = Seen::default();
     let devices = texts(container, "volumeDevices", "name");
     let device_paths = texts(container, "volumeDevices", "devicePath");
     for mount in container.items("volumeMounts") {
@@ -40,11 +41,19 @@ pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut 
             let words = "must not already exist as a path in volumeDevices";
             errors.push(path.invalid_as(path.text(), words));
         }
+        if !has_options(&mount) {
+            continue;
+        }
         let at_list = list.of(mount.value());
         check_sub_paths(&mount, &at_list, volume.copied(), errors);
         check_propagation(container, &at_list, errors);
         check_recursion(&at_list, errors);
     }
+}
+
+/// Whether a mount has members besides those that most mounts have and that were checked already.
+fn has_options(mount: &Field<'_>) -> bool {
+    mount.pairs().any(|(member, _)| !matches!(member, "mountPath" | "name" | "readOnly"))
 }
 
 fn check_sub_paths(
@@ -114,6 +123,9 @@ fn texts<'a>(container: &Field<'a>, list: &str, member: &str) -> BTreeSet<&'a st
 
 /// Checks `volumeDevices`.
 pub(super) fn check_devices(spec: &Spec<'_>, container: &Field<'_>, errors: &mut Errors) {
+    if container.items("volumeDevices").len() == 0 {
+        return;
+    }
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     let mounts = texts(container, "volumeMounts", "name");
     let mount_paths = texts(container, "volumeMounts", "mountPath");
