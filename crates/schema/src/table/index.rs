@@ -64,24 +64,15 @@ impl Index {
         by_name: &[u16],
         name: &str,
     ) -> Option<u16> {
-        let slots = self.list(ty, |known| &known.names);
-        let last = slots.len().checked_sub(1)?;
-        let mut at = hash(name) as usize & last;
-        loop {
-            let rank = *slots.get(at)?;
-            if rank == FREE {
-                return None;
-            }
-            if *fields[usize::from(by_name[usize::from(rank)])].name == *name {
-                return Some(rank);
-            }
-            at = (at + 1) & last;
-        }
+        Names(self.list(ty, |known| &known.names)).rank(fields, by_name, name)
     }
 
-    /// The fields of a struct that are written even if they are missing, by name.
-    pub(crate) fn always_written(&self, ty: TypeId) -> &[u16] {
-        self.list(ty, |known| &known.always_written)
+    /// What a decoder needs of a struct: the hash table of its field names, and the fields that are
+    /// written even if they are missing, by name.
+    #[inline]
+    pub(crate) fn names_and_always_written(&self, ty: TypeId) -> (Names<'_>, &[u16]) {
+        let (index, known) = self.known(ty);
+        (Names(index.ranks_in(&known.names)), index.ranks_in(&known.always_written))
     }
 
     /// The fields of a struct that have a default, by name.
@@ -140,8 +131,12 @@ impl Index {
     #[inline]
     fn list(&self, ty: TypeId, list: impl Fn(&TypeIndex) -> &Range<u32>) -> &[u16] {
         let (index, known) = self.known(ty);
-        let range = list(known);
-        &index.ranks[range.start as usize..range.end as usize]
+        index.ranks_in(list(known))
+    }
+
+    #[inline]
+    fn ranks_in(&self, range: &Range<u32>) -> &[u16] {
+        &self.ranks[range.start as usize..range.end as usize]
     }
 
     /// Propagates the flags of types to the types that contain them. Returns whether anything
@@ -239,6 +234,30 @@ impl Index {
             slots[at] = rank;
         }
         self.add(slots.into_iter())
+    }
+}
+
+/// A hash table of the field names of a struct: the rank at each slot.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'s>(&'s [u16]);
+
+impl Names<'_> {
+    /// The rank of the field `name`.
+    #[inline]
+    pub(crate) fn rank(&self, fields: &[Field], by_name: &[u16], name: &str) -> Option<u16> {
+        let slots = self.0;
+        let last = slots.len().checked_sub(1)?;
+        let mut at = hash(name) as usize & last;
+        loop {
+            let rank = *slots.get(at)?;
+            if rank == FREE {
+                return None;
+            }
+            if *fields[usize::from(by_name[usize::from(rank)])].name == *name {
+                return Some(rank);
+            }
+            at = (at + 1) & last;
+        }
     }
 }
 
