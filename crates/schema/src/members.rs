@@ -41,6 +41,12 @@ impl<'s> Struct<'s> {
         &self.fields[usize::from(self.by_name[usize::from(rank)])]
     }
 
+    /// The field of a rank that may be too high.
+    #[inline]
+    pub(crate) fn by_rank(&self, rank: u16) -> Option<&'s Field> {
+        self.fields.get(usize::from(*self.by_name.get(usize::from(rank))?))
+    }
+
     /// The rank of the field `name`.
     #[inline]
     pub(crate) fn rank(&self, name: &str) -> Option<u16> {

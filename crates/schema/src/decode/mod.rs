@@ -33,6 +33,7 @@ use crate::{
 };
 pub use conversion::conversion_error;
 use field_path::{FieldPath, Step};
+use structs::Successors;
 
 /// The text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +122,7 @@ struct Decoder<'s, T> {
     embedded: Problems,
     errors: FirstErrors,
     members: Members,
+    successors: Successors,
     /// The items of the lists and the entries of the maps that are being decoded, innermost last.
     /// Each list or map can thus be allocated once, at its final size.
     items: Vec<Value>,
@@ -146,6 +148,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
             embedded: Problems::default(),
             errors: FirstErrors::default(),
             members: Members::default(),
+            successors: Successors::default(),
             items: Vec::with_capacity(OPEN),
             entries: Vec::with_capacity(OPEN),
         }

@@ -297,6 +297,7 @@ mod tests {
             let Shape::Struct { fields, by_name, .. } = &ty.shape else { continue };
             for (rank, &i) in (0..).zip(by_name.iter()) {
                 let name = &fields[usize::from(i)].name;
+                assert!(name.bytes().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(&b)));
                 assert_eq!(index.rank(id, fields, by_name, name), Some(rank), "{}", ty.name);
                 assert_eq!(index.rank(id, fields, by_name, &format!("{name}x")), None);
             }

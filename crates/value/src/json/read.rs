@@ -305,6 +305,23 @@ impl Tokens for Reader<'_> {
         Ok(Some(self.text(key)))
     }
 
+    /// Reads keys of compact text only.
+    #[inline]
+    fn key_is(&mut self, name: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        let quote = self.at + usize::from(!self.fresh);
+        let (start, end) = (quote + 1, quote + 1 + name.len());
+        let is_key = bytes.get(quote) == Some(&b'"')
+            && (self.fresh || bytes[self.at] == b',')
+            && bytes.get(start..end) == Some(name.as_bytes())
+            && bytes.get(end..end + 2) == Some(b"\":");
+        if is_key {
+            self.at = end + 2;
+            self.fresh = false;
+        }
+        is_key
+    }
+
     fn json(&mut self) -> Result<Box<str>, Error> {
         self.next_visible()?;
         let start = self.at;
