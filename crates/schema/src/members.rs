@@ -2,133 +2,153 @@
 //! missing and zero ones are treated as their [`Presence`] says. Every decoder builds structs with
 //! [`Members`], so the results are identical.
 
+use std::borrow::Cow;
+
 use pintle_value::{Map, Str, Value};
 
 use crate::{
-    Field, Presence, Schema, TypeId,
+    Field, Presence, Schema, Shape, Type, TypeId,
+    table::Names,
     zero::{is_zero, zero},
 };
 
-/// A struct type: its id, its fields, and their indices sorted by name.
+/// A struct type: its id and name, its fields, and their indices sorted by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Struct<'s> {
     pub(crate) ty: TypeId,
-    pub(crate) fields: &'s [Field],
-    pub(crate) by_name: &'s [u16],
+    pub(crate) name: &'s str,
+    names: Names<'s>,
+    /// The fields that are written even if they are missing, by name.
+    always_written: &'s [u16],
 }
 
 impl<'s> Struct<'s> {
+    /// The struct type with this id; `None` for other shapes.
+    #[inline]
+    pub(crate) fn of(schema: &'s Schema, ty: TypeId) -> Option<Self> {
+        let Type { name, shape: Shape::Struct { fields, by_name, .. } } = schema.get(ty) else {
+            return None;
+        };
+        let index = schema.index();
+        let (names, always_written) = (index.names(ty, fields, by_name), index.always_written(ty));
+        Some(Self { ty, name, names, always_written })
+    }
+
     /// The field of a rank.
     #[inline]
     pub(crate) fn field(&self, rank: u16) -> &'s Field {
-        &self.fields[usize::from(self.by_name[usize::from(rank)])]
+        self.names.field(rank)
+    }
+
+    /// The field of a rank that may be too high.
+    #[inline]
+    pub(crate) fn by_rank(&self, rank: u16) -> Option<&'s Field> {
+        self.names.by_rank(rank)
+    }
+
+    /// The rank of the field `name`.
+    #[inline]
+    pub(crate) fn rank(&self, name: &str) -> Option<u16> {
+        self.names.rank(name)
     }
 }
 
-/// The members of the structs that are being decoded, innermost last.
+/// The members of the structs that are being decoded, innermost last. Each has the rank of its
+/// field; those of a struct are sorted by it.
 #[derive(Default)]
 pub(crate) struct Members {
-    /// Each member with the rank of its field.
     members: Vec<(u16, Value)>,
-    /// A bit for each rank: whether the member is present.
-    present: Vec<u64>,
-    /// The members of the struct that ends, by rank: the rank in the upper half, the index in the
-    /// lower. Sorting these is faster than moving values.
-    order: Vec<u32>,
 }
 
 /// The beginning of a struct's part of [`Members`].
 #[derive(Clone, Copy)]
-pub(crate) struct Base {
-    members: usize,
-    present: usize,
-}
+pub(crate) struct Base(usize);
 
 impl Members {
     /// Begins a struct.
-    pub(crate) fn open(&mut self, of: &Struct<'_>) -> Base {
-        let base = Base { members: self.members.len(), present: self.present.len() };
-        self.present.resize(base.present + of.by_name.len().div_ceil(64), 0);
-        base
+    pub(crate) const fn open(&self) -> Base {
+        Base(self.members.len())
     }
 
     /// Sets a member, replacing an earlier one of the same name. Returns whether it is the first.
+    #[inline]
     pub(crate) fn put(&mut self, base: Base, rank: u16, value: Value) -> bool {
-        let first = self.mark(base, rank);
-        if first {
+        // Most members arrive in order.
+        if self.members[base.0..].last().is_none_or(|(last, _)| *last < rank) {
             self.members.push((rank, value));
-        } else if let Some(earlier) = self.earlier(base, rank) {
-            *earlier = value;
+            return true;
         }
-        first
+        self.put_before_last(base, rank, value)
+    }
+
+    fn put_before_last(&mut self, base: Base, rank: u16, value: Value) -> bool {
+        let place = self.find(base, rank);
+        match place {
+            Ok(at) => self.members[at].1 = value,
+            Err(at) => self.members.insert(at, (rank, value)),
+        }
+        place.is_err()
     }
 
     /// Whether a member is present.
     pub(crate) fn has(&self, base: Base, rank: u16) -> bool {
-        self.present[base.present + usize::from(rank / 64)] & 1 << (rank % 64) != 0
+        self.find(base, rank).is_ok()
     }
 
     /// Appends an item to a list.
     pub(crate) fn push(&mut self, base: Base, rank: u16, item: Value) {
-        if self.mark(base, rank) {
-            self.members.push((rank, Value::Array(Vec::new())));
-        }
-        if let Some(Value::Array(items)) = self.earlier(base, rank) {
+        let at = self.find(base, rank).unwrap_or_else(|at| {
+            self.members.insert(at, (rank, Value::Array(Vec::new())));
+            at
+        });
+        if let Value::Array(items) = &mut self.members[at].1 {
             items.push(item);
         }
     }
 
     /// Ends a struct and returns its object.
     pub(crate) fn close(&mut self, schema: &Schema, of: &Struct<'_>, base: Base) -> Value {
-        for &rank in schema.index().always_written(of.ty) {
-            if self.mark(base, rank) {
-                self.members.push((rank, Value::Null));
+        for &rank in of.always_written {
+            if let Err(at) = self.find(base, rank) {
+                self.members.insert(at, (rank, Value::Null));
             }
         }
-        self.present.truncate(base.present);
-        let given = &mut self.members[base.members..];
-        self.order.clear();
-        self.order.extend((0..).zip(&*given).map(|(at, (rank, _))| u32::from(*rank) << 16 | at));
-        self.order.sort_unstable();
+        let given = &mut self.members[base.0..];
         let mut members = Vec::with_capacity(given.len());
-        for entry in &self.order {
-            let (rank, value) = std::mem::take(&mut given[usize::from(*entry as u16)]);
-            let field = of.field(rank);
-            let member = match (field.presence, value) {
-                (Presence::Pointer | Presence::OmitZero | Presence::Distinct, Value::Null) => {
-                    continue;
+        for (rank, value) in given {
+            let field = of.field(*rank);
+            if value.is_null() {
+                match field.presence {
+                    Presence::Pointer | Presence::OmitZero | Presence::Distinct => continue,
+                    Presence::Always => *value = zero(schema, field.ty),
+                    Presence::Null => {}
                 }
-                (Presence::OmitZero, value) if is_zero(schema, field.ty, &value) => continue,
-                (Presence::Always, Value::Null) => zero(schema, field.ty),
-                (_, value) => value,
-            };
-            members.push((name(field), member));
+            } else if field.presence == Presence::OmitZero && is_zero(schema, field.ty, value) {
+                continue;
+            }
+            members.push((name(field), std::mem::take(value)));
         }
-        self.members.truncate(base.members);
+        self.members.truncate(base.0);
         Value::Object(Map::from_sorted(members))
     }
 
-    /// Returns an earlier value. The search runs backwards, as a repeated member usually follows
-    /// soon.
-    fn earlier(&mut self, base: Base, rank: u16) -> Option<&mut Value> {
-        let mut given = self.members[base.members..].iter_mut().rev();
-        given.find(|(other, _)| *other == rank).map(|(_, value)| value)
-    }
-
-    /// Marks a member as present. Returns whether it was absent.
-    fn mark(&mut self, base: Base, rank: u16) -> bool {
-        let word = &mut self.present[base.present + usize::from(rank / 64)];
-        let bit = 1 << (rank % 64);
-        let first = *word & bit == 0;
-        *word |= bit;
-        first
+    /// The index of a member, or the index at which it would be inserted. The search runs
+    /// backwards, because most members arrive in order, and is short, because built-in types have
+    /// few fields; those of structural types are decoded as the entries of a map.
+    fn find(&self, base: Base, rank: u16) -> Result<usize, usize> {
+        let given = &self.members[base.0..];
+        match given.iter().rposition(|(other, _)| *other <= rank) {
+            Some(at) if given[at].0 == rank => Ok(base.0 + at),
+            Some(at) => Err(base.0 + at + 1),
+            None => Err(base.0),
+        }
     }
 }
 
 /// The name of a field as a key. Names of the built-in table are not allocated, however long.
 fn name(field: &Field) -> Str {
-    match field.name {
-        std::borrow::Cow::Borrowed(name) => Str::const_new(name),
-        std::borrow::Cow::Owned(ref name) => Str::from(name.as_str()),
+    match &field.name {
+        Cow::Borrowed(name) if name.len() > size_of::<Str>() => Str::const_new(name),
+        name => Str::from(&**name),
     }
 }

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-pub(crate) use index::is_lossy;
+pub(crate) use index::{Names, is_lossy};
 
 use index::Index;
 

@@ -39,6 +39,12 @@ pub trait Tokens {
     /// the next call.
     fn key(&mut self) -> Result<Option<&str>, Error>;
 
+    /// In an object: consumes the next key if it is `name`, in which JSON has no escapes. Returns
+    /// whether it was consumed. A reader may leave any key to [`key`](Tokens::key).
+    fn key_is(&mut self, _name: &str) -> bool {
+        false
+    }
+
     /// Checks that nothing follows the value.
     fn end(&mut self) -> Result<(), Error>;
 

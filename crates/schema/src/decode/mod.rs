@@ -33,6 +33,7 @@ use crate::{
 };
 pub use conversion::conversion_error;
 use field_path::{FieldPath, Step};
+use structs::Successors;
 
 /// The text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,9 @@ pub fn conform(schema: &Schema, ty: TypeId, value: &mut Value) -> Result<Vec<Pro
     Ok(decoded.problems)
 }
 
+/// The number of items that few objects exceed in lists that are open at a time.
+const OPEN: usize = 32;
+
 /// A syntax error stops the decoder at once; other errors are recorded while it continues.
 type Result<T, E = pintle_value::Error> = std::result::Result<T, E>;
 
@@ -118,6 +122,11 @@ struct Decoder<'s, T> {
     embedded: Problems,
     errors: FirstErrors,
     members: Members,
+    successors: Successors,
+    /// The items of the lists and the entries of the maps that are being decoded, innermost last.
+    /// Each list or map can thus be allocated once, at its final size.
+    items: Vec<Value>,
+    entries: Vec<(Str, Value)>,
 }
 
 /// The first error of each precedence.
@@ -131,9 +140,18 @@ struct FirstErrors {
 
 impl<'s, T: Tokens> Decoder<'s, T> {
     fn new(schema: &'s Schema, tokens: T) -> Self {
-        let (errors, members) = (FirstErrors::default(), Members::default());
-        let (problems, embedded) = (Problems::default(), Problems::default());
-        Self { schema, tokens, is_structural: false, problems, embedded, errors, members }
+        Self {
+            schema,
+            tokens,
+            is_structural: false,
+            problems: Problems::default(),
+            embedded: Problems::default(),
+            errors: FirstErrors::default(),
+            members: Members::default(),
+            successors: Successors::default(),
+            items: Vec::with_capacity(OPEN),
+            entries: Vec::with_capacity(OPEN),
+        }
     }
 
     fn root(mut self, ty: TypeId) -> Result<Decoded, Error> {
@@ -153,7 +171,8 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     /// Decodes the next value as one of type `ty`. Returns `null` for a missing value, which the
-    /// caller replaces as its type requires.
+    /// caller replaces as its type requires. Most values are scalars, so what the others need is not
+    /// inlined here.
     fn value(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let schema = self.schema;
         if schema.is_structural(ty) {
@@ -170,6 +189,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         }
     }
 
+    #[inline(never)]
     fn list(&mut self, ty: TypeId, item_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         if !self.begins(Kind::Array, ty, path)? {
             return Ok(Value::Null);
@@ -179,25 +199,28 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     /// Decodes the items of a list that has begun.
     fn items(&mut self, item_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
-        let mut items = Vec::new();
+        let base = self.items.len();
         while self.tokens.item()? {
-            let item = self.value(item_ty, &path.then(Step::Index(items.len())))?;
-            items.push(self.entry(item_ty, item));
+            let item = self.value(item_ty, &path.then(Step::Index(self.items.len() - base)))?;
+            let item = self.entry(item_ty, item);
+            self.items.push(item);
         }
-        Ok(Value::Array(items))
+        Ok(self.list_from(base))
     }
 
+    #[inline(never)]
     fn map(&mut self, ty: TypeId, value_ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
         }
-        let mut entries = Vec::new();
+        let base = self.entries.len();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = self.value(value_ty, &path.then(Step::Key(&key)))?;
-            entries.push((key, self.entry(value_ty, value)));
+            let value = self.entry(value_ty, value);
+            self.entries.push((key, value));
         }
-        Ok(self.sorted(entries, path))
+        Ok(self.map_from(base, path))
     }
 
     /// Replaces `null` in a list or map by the zero value.
@@ -215,15 +238,21 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     fn untyped_items(&mut self, path: &FieldPath<'_>) -> Result<Value> {
-        let mut items = Vec::new();
+        let base = self.items.len();
         while self.tokens.item()? {
-            let item = self.untyped(&path.then(Step::Index(items.len())))?;
-            items.push(item);
+            let item = self.untyped(&path.then(Step::Index(self.items.len() - base)))?;
+            self.items.push(item);
         }
-        Ok(Value::Array(items))
+        Ok(self.list_from(base))
+    }
+
+    /// Ends a list whose items begin at `base`.
+    fn list_from(&mut self, base: usize) -> Value {
+        Value::Array(self.items.drain(base..).collect())
     }
 
     /// Decodes an object with arbitrary members, unchanged.
+    #[inline(never)]
     fn untyped_object(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         if !self.begins(Kind::Object, ty, path)? {
             return Ok(Value::Null);
@@ -232,19 +261,21 @@ impl<'s, T: Tokens> Decoder<'s, T> {
     }
 
     fn untyped_members(&mut self, path: &FieldPath<'_>) -> Result<Value> {
-        let mut members = Vec::new();
+        let base = self.entries.len();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = self.untyped(&path.then(Step::Key(&key)))?;
-            members.push((key, value));
+            self.entries.push((key, value));
         }
-        Ok(self.sorted(members, path))
+        Ok(self.map_from(base, path))
     }
 
-    fn sorted(&mut self, entries: Vec<(Str, Value)>, path: &FieldPath<'_>) -> Value {
+    /// Ends a map whose entries begin at `base`.
+    fn map_from(&mut self, base: usize, path: &FieldPath<'_>) -> Value {
         let duplicate = |key: &Str| {
             self.problems.add(|| Problem::Duplicate(path.then(Step::Key(key)).dotted()));
         };
+        let entries = self.entries.drain(base..).collect();
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
 

@@ -14,6 +14,7 @@ use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// Decodes the next value, of a structural or another type.
+    #[inline(never)]
     pub(super) fn structural(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
         let begun = match self.tokens.value()? {
             Token::Array => Kind::Array,
@@ -23,21 +24,22 @@ impl<T: Tokens> Decoder<'_, T> {
         match (&self.schema.get(ty).shape, begun) {
             (Shape::Struct { .. }, Kind::Object) => self.structural_members(ty, path),
             (Shape::Map { value, .. }, Kind::Object) => {
-                let mut entries = Vec::new();
+                let base = self.entries.len();
                 while let Some(key) = self.tokens.key()? {
                     let key = Str::from(key);
                     let value = self.value(*value, &path.then(Step::Key(&key)))?;
-                    entries.push((key, value));
+                    self.entries.push((key, value));
                 }
-                Ok(self.sorted(entries, path))
+                Ok(self.map_from(base, path))
             }
             (Shape::List { item: ty, .. }, Kind::Array) => {
-                let mut items = Vec::new();
+                let base = self.items.len();
                 while self.tokens.item()? {
-                    let item = self.value(*ty, &path.then(Step::Index(items.len())))?;
-                    items.push(item);
+                    let at = path.then(Step::Index(self.items.len() - base));
+                    let item = self.value(*ty, &at)?;
+                    self.items.push(item);
                 }
-                Ok(Value::Array(items))
+                Ok(self.list_from(base))
             }
             (_, Kind::Array) => self.untyped_items(path),
             _ => self.untyped_members(path),
@@ -48,7 +50,7 @@ impl<T: Tokens> Decoder<'_, T> {
         let of = self.schema.get(ty);
         let Shape::Struct { unknown, .. } = &of.shape else { return self.untyped_members(path) };
         let embedded = !path.is_root() && self.is_object(of);
-        let mut members = Vec::new();
+        let base = self.entries.len();
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = match (of.field(&key), unknown) {
@@ -81,9 +83,9 @@ impl<T: Tokens> Decoder<'_, T> {
                     continue;
                 }
             };
-            members.push((key, value));
+            self.entries.push((key, value));
         }
-        Ok(self.sorted(members, path))
+        Ok(self.map_from(base, path))
     }
 
     /// Whether a structural type is that of whole objects, whose metadata has the built-in type.

@@ -371,3 +371,47 @@ fn conversion_errors_are_those_of_upstreams_converter() {
         assert_eq!(found.as_deref(), expected, "{json}");
     }
 }
+
+/// A decoder expects the members of the item before; these have others, repeated ones, and another
+/// order.
+#[test]
+fn members_come_in_any_order() {
+    const MEMBERS: [(&str, &str); 4] =
+        [("name", r#""a""#), ("port", "1"), ("protocol", r#""b""#), ("targetPort", "2")];
+    let mut seed = 1_u32;
+    let mut random = |below: usize| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 16) as usize % below
+    };
+    for _ in 0..1000 {
+        let (mut items, mut expected, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..8 {
+            let given: Vec<_> = (0..random(6)).map(|_| MEMBERS[random(4)]).collect();
+            let text: Vec<_> =
+                given.iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+            items.push(format!("{{{}}}", text.join(",")));
+            let written = MEMBERS.iter().filter_map(|(key, value)| {
+                let zero = key.to_lowercase().ends_with("port").then_some(&"0");
+                let value =
+                    given.iter().any(|(other, _)| other == key).then_some(value).or(zero)?;
+                Some(format!("\"{key}\":{value}"))
+            });
+            expected.push(format!("{{{}}}", written.collect::<Vec<_>>().join(",")));
+            for (at, (key, _)) in given.iter().enumerate() {
+                let path = format!("spec.ports[{i}].{key}");
+                if given[..at].iter().any(|(other, _)| other == key) && !repeated.contains(&path) {
+                    repeated.push(path);
+                }
+            }
+        }
+        for comma in [",", " , "] {
+            let body =
+                format!(r#"{{"spec":{{"ports":[{}]}}}}"#, items.join(",").replace(',', comma));
+            let decoded = decode_as(SERVICE, &body, Format::Json).unwrap();
+            let ports = decoded.value.at(&["spec", "ports"]).map(json::to_string);
+            assert_eq!(ports, Some(format!("[{}]", expected.join(","))), "{body}");
+            let problems: Vec<&str> = decoded.problems.iter().map(Problem::path).collect();
+            assert_eq!(problems, repeated, "{body}");
+        }
+    }
+}

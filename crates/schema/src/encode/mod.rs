@@ -10,7 +10,8 @@ use pintle_value::{
     json::{self, Compact, Layout, Pretty},
 };
 
-use crate::{Scalar, Schema, Shape, TypeId, members::Struct, props_or};
+use crate::table::Names;
+use crate::{Scalar, Schema, Shape, TypeId, props_or};
 
 /// Writes compact JSON.
 pub fn write(schema: &Schema, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
@@ -135,7 +136,8 @@ impl<'w, L: Layout> Writer<'w, L> {
         }
         match (&self.schema.get(ty).shape, value) {
             (Shape::Struct { fields, by_name, .. }, Value::Object(members)) => {
-                self.members(&Struct { ty, fields, by_name }, members.as_slice(), &[]);
+                let names = self.schema.index().names(ty, fields, by_name);
+                self.members(names, members.as_slice(), &[]);
             }
             (Shape::Map { value: ty, .. }, Value::Object(members)) => {
                 self.enclose(*b"{}", members.as_slice(), |writer, (key, member)| {
@@ -170,18 +172,18 @@ impl<'w, L: Layout> Writer<'w, L> {
             return self.value(ty, value);
         };
         let entries = value.as_object().map_or(&[][..], |members| members.as_slice());
-        self.members(&Struct { ty, fields, by_name }, entries, path);
+        self.members(self.schema.index().names(ty, fields, by_name), entries, path);
     }
 
     /// Writes a struct, which has a gap if `path` is not empty.
-    fn members(&mut self, of: &Struct<'_>, entries: &[(Str, Value)], path: &[&str]) {
+    fn members(&mut self, names: Names<'_>, entries: &[(Str, Value)], path: &[&str]) {
         let begin = self.slots.len();
-        self.order(of, entries, path.first().copied());
+        self.order(names, entries, path.first().copied());
         let end = self.slots.len();
         self.enclose(*b"{}", begin..end, |writer, at| {
             let slot = writer.slots[at];
             let entry = entries.get(slot.entry());
-            let Some(field) = of.fields.get(slot.field()) else {
+            let Some(field) = names.declared(slot.field()) else {
                 let Some((key, member)) = entry else { return };
                 json::write_key(key, &mut writer.layout, writer.out);
                 return json::write_as(member, &mut writer.layout, writer.out);
@@ -200,14 +202,13 @@ impl<'w, L: Layout> Writer<'w, L> {
 
     /// Appends the slots of a struct's entries, and one for the declared member `also` if the tree
     /// lacks it. Undeclared entries come last.
-    fn order(&mut self, of: &Struct<'_>, entries: &[(Str, Value)], also: Option<&str>) {
-        let names = self.schema.index().names(of.ty, of.fields, of.by_name);
+    fn order(&mut self, names: Names<'_>, entries: &[(Str, Value)], also: Option<&str>) {
         let also = also.filter(|name| entries.iter().all(|(key, _)| key != name));
         let keys = entries.iter().map(|(key, _)| key.as_str()).zip(0..);
         let begin = self.slots.len();
         self.slots.reserve(entries.len() + 1);
         for (name, entry) in keys.chain(also.map(|name| (name, Slot::NONE))) {
-            let field = names.rank(name).map(|rank| of.by_name[usize::from(rank)]);
+            let field = names.position(name);
             self.slots.push(Slot::new(field.map_or(Slot::NONE, u32::from), entry));
         }
         let slots = &mut self.slots[begin..];

@@ -74,13 +74,10 @@ impl<'s, 'b> Messages<'s, 'b> {
 
     /// Decodes the message that consists of these [`parts`](Self::parts).
     fn joined(&mut self, ty: TypeId, parts: Range<usize>) -> Result<Value, Error> {
-        let Shape::Struct { fields, by_name, .. } = &self.schema.get(ty).shape else {
-            return Ok(zero(self.schema, ty));
-        };
+        let Some(of) = Struct::of(self.schema, ty) else { return Ok(zero(self.schema, ty)) };
         self.open()?;
-        let of = Struct { ty, fields, by_name };
         let (base, own_parts, entries) =
-            (self.members.open(&of), self.parts.len(), self.entries.len());
+            (self.members.open(), self.parts.len(), self.entries.len());
         let open = Open { of, base, parts: own_parts, entries };
         for part in parts {
             self.embedded(&open, &[], self.parts[part].1)?;

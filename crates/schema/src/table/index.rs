@@ -35,13 +35,38 @@ struct TypeIndex {
 }
 
 /// The names of a struct's fields: a hash table of their ranks.
+#[derive(Clone, Copy)]
 pub(crate) struct Names<'i> {
     slots: &'i [u16],
     fields: &'i [Field],
     by_name: &'i [u16],
 }
 
-impl Names<'_> {
+impl<'i> Names<'i> {
+    /// The field of a rank.
+    #[inline]
+    pub(crate) fn field(&self, rank: u16) -> &'i Field {
+        &self.fields[usize::from(self.by_name[usize::from(rank)])]
+    }
+
+    /// The field of a rank that may be too high.
+    #[inline]
+    pub(crate) fn by_rank(&self, rank: u16) -> Option<&'i Field> {
+        self.fields.get(usize::from(*self.by_name.get(usize::from(rank))?))
+    }
+
+    /// The field at a position in the order in which the fields are declared.
+    #[inline]
+    pub(crate) fn declared(&self, position: usize) -> Option<&'i Field> {
+        self.fields.get(position)
+    }
+
+    /// The position of the field `name` in the order in which the fields are declared.
+    #[inline]
+    pub(crate) fn position(&self, name: &str) -> Option<u16> {
+        self.rank(name).map(|rank| self.by_name[usize::from(rank)])
+    }
+
     /// The rank of the field `name`.
     #[inline]
     pub(crate) fn rank(&self, name: &str) -> Option<u16> {
@@ -52,7 +77,7 @@ impl Names<'_> {
             if rank == FREE {
                 return None;
             }
-            if *self.fields[usize::from(self.by_name[usize::from(rank)])].name == *name {
+            if *self.field(rank).name == *name {
                 return Some(rank);
             }
             at = (at + 1) & last;
@@ -105,6 +130,7 @@ impl Index {
     }
 
     /// The fields of a struct that are written even if they are missing, by name.
+    #[inline]
     pub(crate) fn always_written(&self, ty: TypeId) -> &[u16] {
         self.list(ty, |known| &known.always_written)
     }
@@ -165,8 +191,12 @@ impl Index {
     #[inline]
     fn list(&self, ty: TypeId, list: impl Fn(&TypeIndex) -> &Range<u32>) -> &[u16] {
         let (index, known) = self.known(ty);
-        let range = list(known);
-        &index.ranks[range.start as usize..range.end as usize]
+        index.ranks_in(list(known))
+    }
+
+    #[inline]
+    fn ranks_in(&self, range: &Range<u32>) -> &[u16] {
+        &self.ranks[range.start as usize..range.end as usize]
     }
 
     /// Propagates the flags of types to the types that contain them. Returns whether anything
@@ -305,6 +335,7 @@ mod tests {
             let Shape::Struct { fields, by_name, .. } = &ty.shape else { continue };
             for (rank, &i) in (0..).zip(by_name.iter()) {
                 let name = &fields[usize::from(i)].name;
+                assert!(name.bytes().all(|b| b.is_ascii_graphic() && !b"\"\\".contains(&b)));
                 assert_eq!(index.rank(id, fields, by_name, name), Some(rank), "{}", ty.name);
                 assert_eq!(index.rank(id, fields, by_name, &format!("{name}x")), None);
             }

@@ -150,24 +150,29 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string whose opening quote is at the cursor.
-    fn string(&mut self) -> Result<&str, Error> {
+    #[inline]
+    fn string(&mut self) -> Result<Text, Error> {
         let start = self.at + 1;
-        let end = start + plain_len(&self.text.as_bytes()[start..]);
+        let end = start + scan::until_special(&self.text.as_bytes()[start..]);
         self.at = end;
-        match self.peek() {
-            Some(b'"') => {
-                self.at += 1;
-                Ok(&self.text[start..end])
-            }
-            Some(b'\\') => {
-                self.unescape(start)?;
-                Ok(&self.unescaped)
-            }
-            _ => Err(self.unexpected("in string literal")),
+        if self.peek() != Some(b'"') {
+            return self.unescape(start).map(|()| Text::Unescaped);
+        }
+        self.at += 1;
+        Ok(Text::Plain { start, end })
+    }
+
+    /// The text of the string that was read last.
+    #[inline]
+    fn text(&self, text: Text) -> &str {
+        match text {
+            Text::Plain { start, end } => &self.text[start..end],
+            Text::Unescaped => &self.unescaped,
         }
     }
 
-    /// Reads the rest of a string that began at `start` and has its first escape at the cursor.
+    /// Reads the rest of a string that began at `start`, from its first special byte on, which is at
+    /// the cursor.
     #[cold]
     fn unescape(&mut self, start: usize) -> Result<(), Error> {
         self.unescaped.clear();
@@ -184,7 +189,7 @@ impl<'a> Reader<'a> {
                     self.unescaped.push(c);
                 }
                 Some(0x20..) => {
-                    let len = plain_len(&self.text.as_bytes()[self.at..]);
+                    let len = scan::until_special(&self.text.as_bytes()[self.at..]);
                     self.unescaped.push_str(&self.text[self.at..self.at + len]);
                     self.at += len;
                 }
@@ -267,7 +272,10 @@ impl<'a> Reader<'a> {
 impl Tokens for Reader<'_> {
     fn value(&mut self) -> Result<Token<'_>, Error> {
         match self.next_visible()? {
-            b'"' => Ok(Token::String(self.string()?)),
+            b'"' => {
+                let text = self.string()?;
+                Ok(Token::String(self.text(text)))
+            }
             b'{' => self.open().map(|()| Token::Object),
             b'[' => self.open().map(|()| Token::Array),
             b'-' | b'0'..=b'9' => Ok(Token::Number(self.number()?)),
@@ -289,20 +297,29 @@ impl Tokens for Reader<'_> {
         if self.next_visible()? != b'"' {
             return Err(self.unexpected("looking for beginning of object key string"));
         }
-        // Like `string`, but the key is remembered by its offsets while the colon is read.
-        let start = self.at + 1;
-        let plain = plain_len(&self.text.as_bytes()[start..]);
-        let escaped = self.text.as_bytes().get(start + plain) != Some(&b'"');
-        if escaped {
-            self.string()?;
-        } else {
-            self.at = start + plain + 1;
-        }
+        let key = self.string()?;
         if self.next_visible()? != b':' {
             return Err(self.unexpected("after object key"));
         }
         self.at += 1;
-        Ok(Some(if escaped { &self.unescaped } else { &self.text[start..start + plain] }))
+        Ok(Some(self.text(key)))
+    }
+
+    /// Reads keys of compact text only.
+    #[inline]
+    fn key_is(&mut self, name: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        let quote = self.at + usize::from(!self.fresh);
+        let (start, end) = (quote + 1, quote + 1 + name.len());
+        let is_key = bytes.get(quote) == Some(&b'"')
+            && (self.fresh || bytes[self.at] == b',')
+            && bytes.get(start..end) == Some(name.as_bytes())
+            && bytes.get(end..end + 2) == Some(b"\":");
+        if is_key {
+            self.at = end + 2;
+            self.fresh = false;
+        }
+        is_key
     }
 
     fn json(&mut self) -> Result<Box<str>, Error> {
@@ -336,6 +353,15 @@ impl Tokens for Reader<'_> {
     }
 }
 
+/// Where the text of a string is.
+#[derive(Clone, Copy)]
+enum Text {
+    /// In the text that is read, from one offset to the other.
+    Plain { start: usize, end: usize },
+    /// In `unescaped`, because it had escapes.
+    Unescaped,
+}
+
 /// Removes the white space between tokens.
 #[cold]
 fn compact(text: &str) -> Box<str> {
@@ -367,14 +393,6 @@ const NULL: &[Expected] = &[
     Expected { byte: b'l', context: "in literal null (expecting 'l')" },
 ];
 
-/// The number of leading bytes that need no unescaping.
-fn plain_len(bytes: &[u8]) -> usize {
-    scan::until(bytes, &SPECIAL)
-}
-
 /// Bytes that compact JSON has only in strings, or writes as escapes.
 static NOT_COMPACT: scan::Bytes<4> =
     scan::Bytes::new([one(b' '), either(b'<', b'>'), one(b'&'), one(0xe2)]);
-
-/// Bytes that end a run of plain bytes in a string.
-pub(super) static SPECIAL: scan::Bytes<2> = scan::Bytes::new([one(b'"'), one(b'\\')]);

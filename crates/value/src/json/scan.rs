@@ -109,6 +109,38 @@ pub(super) fn until<const N: usize>(bytes: &[u8], set: &Bytes<N>) -> usize {
     }
 }
 
+/// The number of bytes before the first one that ends a run of plain bytes in a string: a quote, a
+/// backslash or a control character.
+pub(super) fn until_special(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((chunk, after)) = rest.split_first_chunk::<WIDE>() {
+        let found = special(u64::from_le_bytes(*chunk));
+        if found != 0 {
+            return bytes.len() - rest.len() + (found.trailing_zeros() / u8::BITS) as usize;
+        }
+        rest = after;
+    }
+    bytes.len() - rest.len() + special_in_rest(rest)
+}
+
+/// Sets the highest bit of the bytes that are special in a string; the first byte is the lowest of
+/// the number.
+#[inline(always)]
+const fn special(bytes: u64) -> u64 {
+    // With this bit changed the quote follows the control characters, so one subtraction finds both.
+    // As in `Bytes::position`, the first found byte is exact.
+    let control_or_quote = (bytes ^ (LOWEST * 0x02)).wrapping_sub(LOWEST * 0x21);
+    let backslash = (bytes ^ (LOWEST * b'\\' as u64)).wrapping_sub(LOWEST);
+    (control_or_quote | backslash) & !bytes & HIGHEST
+}
+
+#[cold]
+#[inline(never)]
+fn special_in_rest(bytes: &[u8]) -> usize {
+    let is_special = |byte: &u8| matches!(byte, ..0x20 | b'"' | b'\\');
+    bytes.iter().position(is_special).unwrap_or(bytes.len())
+}
+
 /// The number of bytes before the first quote or backslash, which is what ends a part of a valid
 /// string. Unlike [`until`] it does not look for control characters.
 #[inline]
@@ -181,6 +213,23 @@ mod tests {
             for length in [1, 2, 3, 4, 7, 8, 9, 16, 17, 40] {
                 assert_eq!(until(&vec![byte; length], &SET), expected(length), "{byte}");
                 assert_eq!(until_far(&vec![byte; length], &SET), expected(length), "{byte}");
+            }
+        }
+    }
+
+    #[test]
+    fn strings_end_at_the_first_special_byte() {
+        for length in 0..40 {
+            let plain = vec![b'x'; length];
+            assert_eq!(until_special(&plain), length);
+            for (at, byte) in (0..length).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+                let mut bytes = plain.clone();
+                bytes[at] = byte;
+                let is_special = byte < 0x20 || b"\"\\".contains(&byte);
+                let expected = if is_special { at } else { length };
+                assert_eq!(until_special(&bytes), expected, "{byte} at {at} of {length}");
+                bytes[length - 1] = b'"';
+                assert_eq!(until_special(&bytes), expected.min(length - 1));
             }
         }
     }

@@ -156,3 +156,59 @@ fn valid_json_stays_raw_without_a_check() {
         assert_eq!(parse_valid_with_raw(json.as_bytes(), &path), Ok(expected), "{json}");
     }
 }
+
+/// A key that `key_is` leaves is returned by `key`.
+#[test]
+fn keys_of_compact_text_are_compared() {
+    for (text, name, is_consumed) in [
+        (r#"{"ab":1}"#, "ab", true),
+        (r#"{"x":0,"ab":1}"#, "ab", true),
+        (r#"{"x":{"y":[]},"ab":1}"#, "ab", true),
+        (r#"{"ab":1}"#, "a", false),
+        (r#"{"ab":1}"#, "abc", false),
+        (r#"{"ab": 1}"#, "ab", true),
+        (r#"{ "ab":1}"#, "ab", false),
+        (r#"{"ab" :1}"#, "ab", false),
+        (r#"{"x":0, "ab":1}"#, "ab", false),
+        (r#"{"x":0 ,"ab":1}"#, "ab", false),
+        (r#"{"x":0"ab":1}"#, "ab", false),
+        (r#"{,"ab":1}"#, "ab", false),
+        (r#"{"x":0,,"ab":1}"#, "ab", false),
+        (r#"{"\u0061b":1}"#, "ab", false),
+        (r#"{"ab"#, "ab", false),
+        (r#"{"ab""#, "ab", false),
+        (r#"{"ab":"#, "ab", true),
+        ("{}", "ab", false),
+        ("{", "", false),
+    ] {
+        let (compared, consumed) = keys(text, name);
+        assert_eq!(consumed > 0, is_consumed, "{text}");
+        assert_eq!(compared, keys(text, "absent").0, "{text}");
+    }
+}
+
+/// The keys and values of an object and the error after them, where keys are first compared with
+/// `name`; and the number of keys that were equal.
+fn keys(text: &str, name: &str) -> (Vec<String>, usize) {
+    let mut reader = Reader::new(text);
+    let (mut read, mut consumed) = (vec![format!("{:?}", reader.value())], 0);
+    loop {
+        if reader.key_is(name) {
+            consumed += 1;
+            read.push(name.to_owned());
+        } else {
+            match reader.key() {
+                Ok(Some(key)) => read.push(key.to_owned()),
+                end => {
+                    read.push(format!("{end:?}"));
+                    return (read, consumed);
+                }
+            }
+        }
+        let value = reader.json();
+        read.push(format!("{value:?}"));
+        if value.is_err() {
+            return (read, consumed);
+        }
+    }
+}
