@@ -53,8 +53,10 @@ pub fn object_meta(
         errors.push(Error::invalid(&path.field("generation"), &generation.into(), DETAIL));
     }
     labels_annotations_and_owners(&mut errors, object, path);
-    errors.extend(finalizers(object, &path.field("finalizers")));
-    errors.extend(managed_fields(object, &path.field("managedFields")));
+    if object::finalizers(object).next().is_some() {
+        errors.extend(finalizers(object, &path.field("finalizers")));
+    }
+    errors.extend(managed_fields(object, path));
     errors
 }
 
@@ -85,7 +87,7 @@ pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
         errors.extend(immutable(new, old, &path.field(member)));
     }
     labels_annotations_and_owners(&mut errors, new, path);
-    errors.extend(managed_fields(new, &path.field("managedFields")));
+    errors.extend(managed_fields(new, path));
     errors
 }
 
@@ -105,10 +107,15 @@ fn namespace(errors: &mut Errors, namespace: &str, namespaced: bool, path: &Path
 
 /// Validates labels, annotations and owner references, on create and on update.
 fn labels_annotations_and_owners(errors: &mut Errors, object: &Value, path: &Path) {
-    errors.extend(labels(object::labels(object), &path.field("labels")));
-    errors.extend(annotations(object::annotations(object), &path.field("annotations")));
-    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array);
-    errors.extend(owner_references(owners.unwrap_or_default(), &path.field("ownerReferences")));
+    if let given @ Some(_) = object::labels(object) {
+        errors.extend(labels(given, &path.field("labels")));
+    }
+    if let given @ Some(_) = object::annotations(object) {
+        errors.extend(annotations(given, &path.field("annotations")));
+    }
+    if let Some(owners) = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_array) {
+        errors.extend(owner_references(owners, &path.field("ownerReferences")));
+    }
 }
 
 /// Validates labels (META-08).
@@ -168,28 +175,39 @@ fn no_new_finalizers(errors: &mut Errors, new: &Value, old: &Value, path: &Path)
     }
 }
 
+/// Validates the managers' entries; `path` is the path of the metadata. The paths of entries are
+/// made for errors only, because the server itself has written nearly all entries.
 fn managed_fields(object: &Value, path: &Path) -> Errors {
     let mut errors = Errors::new();
     let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
     for (i, entry) in entries.unwrap_or_default().iter().enumerate() {
-        let path = path.index(i);
+        let path = |member: &str| path.field("managedFields").index(i).field(member);
         let text = |member: &str| entry.str_at(&[member]).unwrap_or_default();
         let operation = text("operation");
         if !matches!(operation, "Apply" | "Update") {
             const DETAIL: &str = "must be `Apply` or `Update`";
-            errors.push(Error::invalid(&path.field("operation"), &operation.into(), DETAIL));
+            errors.push(Error::invalid(&path("operation"), &operation.into(), DETAIL));
         }
         let fields_type = text("fieldsType");
         if !matches!(fields_type, "" | "FieldsV1") {
             const DETAIL: &str = "must be `FieldsV1`";
-            errors.push(Error::invalid(&path.field("fieldsType"), &fields_type.into(), DETAIL));
+            errors.push(Error::invalid(&path("fieldsType"), &fields_type.into(), DETAIL));
         }
-        errors.extend(field_manager(text("manager"), &path.field("manager")));
+        let manager = text("manager");
+        if !is_plain_manager(manager) {
+            errors.extend(field_manager(manager, &path("manager")));
+        }
         if text("subresource").len() > SUBRESOURCE_LENGTH_MAX {
-            errors.push(Error::too_long(&path.field("subresource"), SUBRESOURCE_LENGTH_MAX));
+            errors.push(Error::too_long(&path("subresource"), SUBRESOURCE_LENGTH_MAX));
         }
     }
     errors
+}
+
+/// Whether the name of a field manager is short and has graphic ASCII characters only, and so is
+/// valid.
+fn is_plain_manager(manager: &str) -> bool {
+    manager.len() <= MANAGER_LENGTH_MAX && manager.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Validates the name of a field manager.

@@ -14,14 +14,24 @@ pub(super) const fn framed(kind: Kind, len: usize) -> Range<usize> {
     frame_head(kind).len()..len.saturating_sub(FRAME_TAIL.len())
 }
 
-/// The initial capacity for an object's bytes. Most objects are smaller, for example a ConfigMap of
-/// 1 KB with its managed fields.
+/// The initial capacity for an object's bytes, its field sets excepted. Most objects are smaller,
+/// for example a ConfigMap of 1 KB.
 const LIKELY_BYTES: usize = 2048;
+
+/// The likely length of an object: its field sets, and as much again for the fields in them.
+fn likely_bytes(object: &Value) -> usize {
+    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    let sets = entries.into_iter().flatten().map(|entry| match entry.get("fieldsV1") {
+        Some(Value::Raw(set)) => set.len(),
+        _ => 0,
+    });
+    LIKELY_BYTES + 2 * sets.sum::<usize>()
+}
 
 /// Encodes an object of the stored form for the store, within its watch frame.
 pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Kind) -> Template {
     let head = frame_head(kind);
-    let mut bytes = Vec::with_capacity(LIKELY_BYTES);
+    let mut bytes = Vec::with_capacity(likely_bytes(object));
     bytes.extend_from_slice(head);
     let hole = pintle_schema::encode::write_object(
         &definition.schema,
