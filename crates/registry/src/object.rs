@@ -172,11 +172,11 @@ impl Object {
         whole.into_iter().chain(divided.into_iter().flatten())
     }
 
-    /// Returns the same version of the object, which shares its field sets with other objects;
-    /// `None` if it has none to share.
+    /// Returns the same version of the object, which shares its field sets with other objects, and
+    /// has no further encodings yet; `None` if it has too little to share.
     pub(crate) fn sharing(&self, sets: &mut FieldSets) -> Option<Self> {
         let Body::Whole(_) = &self.body else { return None };
-        let divided = Divided::of(self.abridged(), sets)?;
+        let divided = Divided::of(self.abridged(), &self.item, sets)?;
         let copy = |number: &AtomicU64| AtomicU64::new(number.load(Ordering::Relaxed));
         Some(Self {
             body: Body::Divided(Box::new(divided)),

@@ -42,12 +42,14 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    /// The size of the live objects in bytes: their JSON with its watch frames.
+    /// The size of the live objects in bytes: their JSON, with its watch frame if they have one.
+    /// Shared field sets count for each object.
     live_bytes: usize,
     /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
-    /// The keys of live objects that have left the log and may share field sets with others.
+    /// The keys of live objects that have left the log and may share field sets with others, until
+    /// [`Collection::share`] is called.
     unshared: Vec<Arc<str>>,
     /// The memory of the log's changes in bytes. It counts the newest object of a key, too,
     /// although dropping the change would not free that object: it stays in the live set.
@@ -240,19 +242,24 @@ impl Collection {
     /// Lets the objects that have left the log share their field sets. While an object is in the
     /// log, watches may send its frame, so its bytes stay in one piece.
     pub(super) async fn share(&self, sets: &Mutex<FieldSets>) {
+        if self.state.read().unshared.is_empty() {
+            return;
+        }
         let unshared = std::mem::take(&mut self.state.write().unshared);
         let (mut divided, mut bytes) = (Vec::new(), 0);
         for item in unshared {
-            let Some(object) = self.get_old(&item) else { continue };
-            bytes += object.size();
-            divided.extend(object.sharing(&mut sets.lock()).map(|after| (object, after)));
+            bytes += UNDONE_BYTES;
+            if let Some(object) = self.get_old(&item) {
+                bytes += object.size();
+                divided.extend(object.sharing(&mut sets.lock()).map(|after| (object, after)));
+            }
             if bytes > work::YIELD_BYTES {
-                self.replace(&mut divided);
+                self.replace(std::mem::take(&mut divided));
                 bytes = 0;
                 tokio::task::yield_now().await;
             }
         }
-        self.replace(&mut divided);
+        self.replace(divided);
     }
 
     /// Returns the live object of a key if it has left the log.
@@ -262,11 +269,20 @@ impl Collection {
     }
 
     /// Puts objects in the place of the same versions of them, if those are still live.
-    fn replace(&self, objects: &mut Vec<(Arc<Object>, Object)>) {
-        if !objects.is_empty() {
-            let mut state = self.state.write();
-            objects.drain(..).for_each(|(before, after)| state.replace(&before, after));
+    fn replace(&self, objects: Vec<(Arc<Object>, Object)>) {
+        if objects.is_empty() {
+            return;
         }
+        let mut state = self.state.write();
+        let befores: Vec<_> = objects
+            .into_iter()
+            .map(|(before, after)| {
+                state.replace(&before, after);
+                before
+            })
+            .collect();
+        drop(state);
+        drop(befores); // their bytes are freed without the lock
     }
 
     /// Drops changes up to `floor` from the log.
@@ -327,8 +343,10 @@ impl State {
         self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {
-            self.unshared.push(object.item.clone()); // part of the initial state, not a change
-            return;
+            if object.kind() != Kind::Deleted {
+                self.unshared.push(object.item.clone());
+            }
+            return; // part of the initial state, not a change
         }
         self.log_bytes += object.size() + CHANGE_BYTES;
         self.log.push_back(Change { object, previous });

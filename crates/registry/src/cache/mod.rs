@@ -149,12 +149,14 @@ impl Cache {
         }
     }
 
-    /// Lets the objects that have left the logs share their field sets.
+    /// Lets the objects that have left the logs share their field sets, and forgets those that no
+    /// object has any more.
     pub(crate) async fn share(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
         for collection in collections {
             collection.share(&self.field_sets).await;
         }
+        self.field_sets.lock().sweep();
     }
 
     /// Returns the keys whose values could not be decrypted, by collection.

@@ -7,12 +7,14 @@
 //!
 //! Invariant: the pieces of a divided body, one after the other, are the JSON that was encoded.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_value::{Value, json};
 
-use super::field_sets::FieldSets;
+use super::field_sets::{FieldSets, SHARED_MIN};
+use super::head::OWNED_FIELDS;
 
 /// What abridged JSON has in place of a shared set.
 const EMPTY: &[u8] = b"{}";
@@ -21,7 +23,14 @@ const EMPTY: &[u8] = b"{}";
 const MANAGED_FIELDS: &[&str; 2] = &["metadata", "managedFields"];
 
 /// The member of an entry that is its set.
-const FIELDS: &str = "fieldsV1";
+const FIELDS: &[u8] = b"fieldsV1";
+
+/// Objects that are longer stay whole, so that a response sends a slice of their bytes and copies
+/// nothing.
+const WHOLE_MIN: usize = 64 << 10;
+
+/// An object is divided if it shares at least one byte of so many.
+const WORTHWHILE: usize = 8;
 
 /// The bytes of an object.
 #[derive(Debug)]
@@ -52,27 +61,27 @@ struct Shared {
 }
 
 impl Divided {
-    /// Divides an object's JSON; `None` if it has no set that is worth sharing. JSON that is not
-    /// valid is divided, too: if its abridged form is, so is the JSON, because each set is.
-    pub(super) fn of(json: &[u8], known: &mut FieldSets) -> Option<Self> {
-        let entries = json::at(json, MANAGED_FIELDS)?;
-        let (mut abridged, mut sets, mut copied) = (Vec::new(), Vec::new(), 0);
-        for (number, entry) in (0..).zip(json::items(&json[entries.clone()])) {
-            let entry = entries.start + entry.start..entries.start + entry.end;
-            let Some(set) = json::member(&json[entry.clone()], FIELDS) else { continue };
-            let set = entry.start + set.start..entry.start + set.end;
-            let Some(shared) = known.share(&json[set.clone()]) else { continue };
-            abridged.extend_from_slice(&json[copied..set.start]);
-            let at = u32::try_from(abridged.len()).ok()?;
-            sets.push(Shared { at, entry: number, set: shared });
-            abridged.extend_from_slice(EMPTY);
-            copied = set.end;
-        }
-        if sets.is_empty() {
+    /// Divides an object's JSON; `None` if too little of it would be shared. JSON that is not valid
+    /// is divided, too: if its abridged form is valid, so is the JSON, because each set is. `item`
+    /// is the object's key.
+    pub(super) fn of(json: &[u8], item: &str, known: &mut FieldSets) -> Option<Self> {
+        let is_worthwhile = |bytes: usize| bytes > 0 && bytes * WORTHWHILE >= json.len();
+        let sets = if json.len() > WHOLE_MIN { Vec::new() } else { find_sets(json) };
+        if !is_worthwhile(sets.iter().map(|(_, set)| set.len()).sum()) {
             return None;
         }
+        let (mut abridged, mut shared, mut copied) =
+            (Vec::with_capacity(json.len()), Vec::new(), 0);
+        for (entry, range) in sets {
+            let Some(set) = known.share(&json[range.clone()], item) else { continue };
+            abridged.extend_from_slice(&json[copied..range.start]);
+            shared.push(Shared { at: u32::try_from(abridged.len()).ok()?, entry, set });
+            abridged.extend_from_slice(EMPTY);
+            copied = range.end;
+        }
         abridged.extend_from_slice(&json[copied..]);
-        Some(Self { abridged: abridged.into(), sets: sets.into() })
+        is_worthwhile(json.len() - abridged.len())
+            .then(|| Self { abridged: abridged.into(), sets: shared.into() })
     }
 
     pub(super) fn abridged(&self) -> &[u8] {
@@ -100,7 +109,8 @@ impl Divided {
         let entries = tree.get_mut(MANAGED_FIELDS[0]).and_then(|o| o.get_mut(MANAGED_FIELDS[1]));
         let Some(entries) = entries.and_then(Value::as_array_mut) else { return };
         for Shared { entry, set, .. } in &self.sets {
-            let entry = entries.get_mut(*entry as usize).and_then(|entry| entry.get_mut(FIELDS));
+            let entry =
+                entries.get_mut(*entry as usize).and_then(|entry| entry.get_mut(OWNED_FIELDS[2]));
             if let Some(fields) = entry {
                 *fields = Value::raw((**set).into());
             }
@@ -115,9 +125,21 @@ impl Divided {
     }
 }
 
+/// Returns the field sets in an object's JSON that are long enough to be shared, each with the
+/// number of its entry. An entry that names its set twice is left out: readers use the last one.
+fn find_sets(json: &[u8]) -> Vec<(u32, Range<usize>)> {
+    let Some(entries) = json::at(json, MANAGED_FIELDS) else { return Vec::new() };
+    let set = |(number, entry): (u32, Range<usize>)| {
+        let entry = entries.start + entry.start..entries.start + entry.end;
+        let mut sets = json::members(&json[entry.clone()]).filter(|(name, _)| *name == FIELDS);
+        let (_, set) = sets.next().filter(|(_, set)| set.len() >= SHARED_MIN)?;
+        sets.next().is_none().then_some((number, entry.start + set.start..entry.start + set.end))
+    };
+    (0..).zip(json::items(&json[entries.clone()])).filter_map(set).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::head::OWNED_FIELDS;
     use super::*;
 
     const SET: &str = r#"{"f:a":{"k:{\"x\":\"}\"}":{}},"#;
@@ -146,7 +168,7 @@ mod tests {
         let (a, b, short) = (set("a"), set("b"), "{\"f:data\":{}}".to_owned());
         let empty = || "{}".to_owned();
         let mut known = FieldSets::default();
-        for (sets, outline) in [
+        for (number, (sets, outline)) in [
             (vec![a.clone()], None),
             (vec![a.clone()], Some(vec![empty()])),
             (vec![b.clone(), a.clone()], Some(vec![b.clone(), empty()])),
@@ -156,9 +178,12 @@ mod tests {
             ),
             (vec![short.clone()], None),
             (vec![], None),
-        ] {
-            let json = object(&sets);
-            let divided = Divided::of(json.as_bytes(), &mut known);
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (json, item) = (object(&sets), number.to_string());
+            let divided = Divided::of(json.as_bytes(), &item, &mut known);
             let seen = divided.as_ref().map(|divided| String::from_utf8_lossy(divided.abridged()));
             assert_eq!(seen.as_deref(), outline.map(|sets| object(&sets)).as_deref(), "{json}");
             if let Some(divided) = divided {
@@ -170,19 +195,28 @@ mod tests {
             }
         }
         for odd in ["", "{}", "[1]", r#"{"metadata":{"managedFields":{"fieldsV1":{}}}}"#] {
-            assert!(Divided::of(odd.as_bytes(), &mut known).is_none(), "{odd}");
+            assert!(Divided::of(odd.as_bytes(), "odd", &mut known).is_none(), "{odd}");
         }
     }
 
-    /// A value that cannot be read does not become readable: the set that has the error stays in
-    /// the abridged JSON.
+    /// A value that cannot be read does not become readable, and one that is read in another way
+    /// than it looks keeps its bytes: sets with an error, sets that are nested too deep within the
+    /// object, and the second set of an entry stay where they are. So do sets of long objects.
     #[test]
-    fn an_invalid_set_is_not_shared() {
-        let json = object(&[set("a").replace("\"f:a7\":{}", "\"f:a7\":{7}")]);
-        assert!(json::check(json.as_bytes()).is_err());
-        let mut known = FieldSets::default();
-        for _ in 0..3 {
-            assert!(Divided::of(json.as_bytes(), &mut known).is_none());
+    fn some_sets_are_not_shared() {
+        let deep = format!(r#"{{"f:a":{}{}}}"#, "[".repeat(510), "]".repeat(510));
+        let long = format!(r#""data":"{}""#, "x".repeat(WHOLE_MIN));
+        for json in [
+            object(&[set("a").replace("\"f:a7\":{}", "\"f:a7\":{7}")]),
+            object(&[deep]),
+            object(&[format!(r#"{},"fieldsV1":{{}}"#, set("a"))]),
+            object(&[set("a")]).replace(r#""data":{"fieldsV1":{}}"#, &long),
+            object(&[set("a")]).replace(r#""data":{"fieldsV1":{}}"#, &long[..8 * set("a").len()]),
+        ] {
+            let mut known = FieldSets::default();
+            for item in ["a", "b", "c"] {
+                assert!(Divided::of(json.as_bytes(), item, &mut known).is_none(), "{json}");
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) fn template_with_metadata(
     let (head, json) = (frame_head(kind), stored.abridged());
     let old = Some(changed.metadata.clone()).filter(|_| changed.is_located())?;
     let metadata = changed.tree.get("metadata")?;
-    let mut bytes = Vec::with_capacity(head.len() + json.len() + LIKELY_GROWTH);
+    let mut bytes = Vec::with_capacity(head.len() + stored.size() + LIKELY_GROWTH);
     bytes.extend_from_slice(head);
     bytes.extend_from_slice(&json[..old.start]);
     let (schema, ty) = (&definition.schema, definition.stored_type());

@@ -203,7 +203,8 @@ impl<'w, L: Layout> Writer<'w, L> {
     /// Appends the slots of a struct's entries, and one for the declared member `also` if the tree
     /// lacks it. Undeclared entries come last.
     fn order(&mut self, names: Names<'_>, entries: &[(Str, Value)], also: Option<&str>) {
-        let also = also.filter(|name| entries.iter().all(|(key, _)| key != name));
+        let is_missing = |name: &&str| entries.iter().all(|(key, _)| key != name);
+        let also = also.filter(|name| names.rank(name).is_some() && is_missing(name));
         let keys = entries.iter().map(|(key, _)| key.as_str()).zip(0..);
         let begin = self.slots.len();
         self.slots.reserve(entries.len() + 1);

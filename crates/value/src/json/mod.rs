@@ -50,8 +50,16 @@ fn read_with_raw(mut reader: Reader<'_>, path: &[&str]) -> Result<Value, Error> 
 
 /// Checks that [`parse`] would succeed, without building the value.
 pub fn check(bytes: &[u8]) -> Result<(), Error> {
+    check_within(bytes, 0)
+}
+
+/// Like [`check`], for JSON that is `depth` levels deep within other JSON.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_within(bytes: &[u8], depth: usize) -> Result<(), Error> {
     let text = text(bytes);
-    let mut reader = Reader::new(&text);
+    let mut reader = Reader::within(&text, depth);
     check_value(&mut reader)?;
     reader.end()
 }
