@@ -261,7 +261,7 @@ impl Registry {
     }
 
     /// Lets objects that have not changed for some time share the field sets of their managers, so
-    /// that equal sets are in memory once. Call it every few seconds: the keys of objects that may
+    /// that equal sets are in memory once. Call it every second: the keys of objects that may
     /// share are collected meanwhile.
     pub async fn share_field_sets(&self) {
         self.cache.share().await;

@@ -239,27 +239,33 @@ impl Collection {
         recalled.truncate(RECALLED_MAX);
     }
 
-    /// Lets the objects that have left the log share their field sets. While an object is in the
-    /// log, watches may send its frame, so its bytes stay in one piece.
-    pub(super) async fn share(&self, sets: &Mutex<FieldSets>) {
+    /// Lets objects that have left the log share their field sets, until objects of `bytes_max`
+    /// bytes were read; returns how many bytes may still be read. While an object is in the log,
+    /// watches may send its frame, so its bytes stay in one piece.
+    pub(super) async fn share(&self, sets: &Mutex<FieldSets>, bytes_max: usize) -> usize {
         if self.state.read().unshared.is_empty() {
-            return;
+            return bytes_max;
         }
-        let unshared = std::mem::take(&mut self.state.write().unshared);
-        let (mut divided, mut bytes) = (Vec::new(), 0);
-        for item in unshared {
-            bytes += UNDONE_BYTES;
+        let mut unshared = std::mem::take(&mut self.state.write().unshared).into_iter();
+        let (mut divided, mut read, mut left) = (Vec::new(), 0, bytes_max);
+        while left > 0
+            && let Some(item) = unshared.next()
+        {
+            let mut bytes = UNDONE_BYTES;
             if let Some(object) = self.get_old(&item) {
                 bytes += object.size();
                 divided.extend(object.sharing(&mut sets.lock()).map(|after| (object, after)));
             }
-            if bytes > work::YIELD_BYTES {
+            (read, left) = (read + bytes, left.saturating_sub(bytes));
+            if read > work::YIELD_BYTES {
                 self.replace(std::mem::take(&mut divided));
-                bytes = 0;
+                read = 0;
                 tokio::task::yield_now().await;
             }
         }
         self.replace(divided);
+        self.state.write().unshared.extend(unshared);
+        left
     }
 
     /// Returns the live object of a key if it has left the log.

@@ -36,6 +36,10 @@ pub(crate) use collection::{Change, Collection, Objects, Snapshot};
 pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
 pub(crate) use topics::Scope;
 
+/// How many bytes of objects are divided in one call: the allocator returns their memory some time
+/// later, and after a start there may be gigabytes.
+const SHARED_AT_ONCE: usize = 128 << 20;
+
 /// All collections.
 pub(crate) struct Cache {
     collections: RwLock<HashMap<Arc<str>, Arc<Collection>>>,
@@ -149,12 +153,14 @@ impl Cache {
         }
     }
 
-    /// Lets the objects that have left the logs share their field sets, and forgets those that no
-    /// object has any more.
+    /// Lets objects that have left the logs share their field sets, and forgets the sets that no
+    /// object has any more. After objects of [`SHARED_AT_ONCE`] bytes the rest waits for the next
+    /// call.
     pub(crate) async fn share(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
+        let mut bytes = SHARED_AT_ONCE;
         for collection in collections {
-            collection.share(&self.field_sets).await;
+            bytes = collection.share(&self.field_sets, bytes).await;
         }
         self.field_sets.lock().sweep();
     }

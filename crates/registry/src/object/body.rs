@@ -70,18 +70,25 @@ impl Divided {
         if !is_worthwhile(sets.iter().map(|(_, set)| set.len()).sum()) {
             return None;
         }
-        let (mut abridged, mut shared, mut copied) =
-            (Vec::with_capacity(json.len()), Vec::new(), 0);
-        for (entry, range) in sets {
-            let Some(set) = known.share(&json[range.clone()], item) else { continue };
+        let shared = |(entry, range): (u32, Range<usize>)| {
+            Some((entry, range.clone(), known.share(&json[range], item)?))
+        };
+        let shared: Vec<_> = sets.into_iter().filter_map(shared).collect();
+        let saved = shared.iter().map(|(_, range, _)| range.len() - EMPTY.len()).sum();
+        if !is_worthwhile(saved) {
+            return None;
+        }
+        // The exact length: the memory of other objects that were divided is used again.
+        let mut abridged = Vec::with_capacity(json.len() - saved);
+        let (mut sets, mut copied) = (Vec::with_capacity(shared.len()), 0);
+        for (entry, range, set) in shared {
             abridged.extend_from_slice(&json[copied..range.start]);
-            shared.push(Shared { at: u32::try_from(abridged.len()).ok()?, entry, set });
+            sets.push(Shared { at: u32::try_from(abridged.len()).ok()?, entry, set });
             abridged.extend_from_slice(EMPTY);
             copied = range.end;
         }
         abridged.extend_from_slice(&json[copied..]);
-        is_worthwhile(json.len() - abridged.len())
-            .then(|| Self { abridged: abridged.into(), sets: shared.into() })
+        Some(Self { abridged: abridged.into(), sets: sets.into() })
     }
 
     pub(super) fn abridged(&self) -> &[u8] {

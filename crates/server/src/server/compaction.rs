@@ -15,7 +15,7 @@ const STEPS: u32 = 10;
 const STEP_MIN: Duration = Duration::from_millis(100);
 
 /// The time between two looks for objects that have left the history.
-const SHARING_STEP: Duration = Duration::from_secs(5);
+const SHARING_STEP: Duration = Duration::from_secs(1);
 
 /// Lets objects that have left the history share their field sets, until the task is dropped. A
 /// burst of writes makes them leave long before the window ends.
