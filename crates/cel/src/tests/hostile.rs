@@ -52,7 +52,8 @@ fn expensive_evaluations_are_cancelled() {
 /// NaN has no order, but the numbers around it have one.
 #[test]
 fn numbers_with_nan_are_sorted() {
-    let numbers = "lists.range(200).map(n, n % 3 == 0 ? 0.0 / 0.0 : double(n * 7919 % 200))";
+    let numbers = "lists.range(200).map(n, n * 7919 % 200)";
+    let numbers = format!("{numbers}.map(n, n % 3 == 0 ? 0.0 / 0.0 : double(n))");
     for sort in ["sort()", "sortBy(x, x)"] {
         let sorted = format!("{numbers}.{sort}.filter(x, x == x)");
         for check in ["isSorted()", "size() == 133"] {
