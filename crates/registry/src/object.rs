@@ -24,8 +24,8 @@ pub(crate) use field_sets::FieldSets;
 pub(crate) use head::Head;
 use head::{OWNED_FIELDS, read_head};
 pub use index::Index;
-use template::framed;
 pub use template::{FRAME_TAIL, frame_head};
+use template::{around_version, framed};
 pub(crate) use template::{template, template_unchanged, template_with_metadata};
 
 /// An object as it is stored and sent. The cache, all lists and all watches share it.
@@ -134,10 +134,9 @@ impl Object {
     /// Returns the last state of a deleted object, with the revision of its deletion.
     pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
         let json = self.json();
-        let bytes = match json::at(&json, &["metadata", "resourceVersion"]) {
-            Some(version) => {
-                let version = (&json[..version.start], &json[version.end..]);
-                [version.0, format!("\"{revision}\"").as_bytes(), version.1].concat().into()
+        let bytes = match around_version(&json) {
+            Some((before, after)) => {
+                [before, format!("\"{revision}\"").as_bytes(), after].concat().into()
             }
             None => json, // a placeholder, or unreadable bytes
         };

@@ -145,24 +145,23 @@ impl Cache {
         collections.entry(name.clone()).or_insert_with(|| Arc::new(Collection::new(floor))).clone()
     }
 
-    /// Drops changes up to `floor` from every log.
+    /// Drops changes up to `floor` from every log, and the field sets that no object has any more.
     pub(crate) fn trim(&self, floor: Revision) {
         self.floor.fetch_max(floor.0, Ordering::Relaxed);
         for collection in self.collections.read().values() {
             collection.trim(floor);
         }
+        self.field_sets.lock().sweep();
     }
 
-    /// Lets objects that have left the logs share their field sets, and forgets the sets that no
-    /// object has any more. After objects of [`SHARED_AT_ONCE`] bytes the rest waits for the next
-    /// call.
+    /// Lets objects that have left the logs share their field sets. After objects of
+    /// [`SHARED_AT_ONCE`] bytes the rest waits for the next call.
     pub(crate) async fn share(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
         let mut bytes = SHARED_AT_ONCE;
         for collection in collections {
             bytes = collection.share(&self.field_sets, bytes).await;
         }
-        self.field_sets.lock().sweep();
     }
 
     /// Returns the keys whose values could not be decrypted, by collection.

@@ -19,12 +19,6 @@ use super::head::OWNED_FIELDS;
 /// What abridged JSON has in place of a shared set.
 const EMPTY: &[u8] = b"{}";
 
-/// The path of the managers' entries.
-const MANAGED_FIELDS: &[&str; 2] = &["metadata", "managedFields"];
-
-/// The member of an entry that is its set.
-const FIELDS: &[u8] = b"fieldsV1";
-
 /// Objects that are longer stay whole, so that a response sends a slice of their bytes and copies
 /// nothing.
 const WHOLE_MIN: usize = 64 << 10;
@@ -113,13 +107,13 @@ impl Divided {
 
     /// Puts the shared sets into the tree of the abridged JSON, or of a part of it.
     pub(super) fn complete(&self, tree: &mut Value) {
-        let entries = tree.get_mut(MANAGED_FIELDS[0]).and_then(|o| o.get_mut(MANAGED_FIELDS[1]));
+        let [metadata, managed_fields, fields] = OWNED_FIELDS;
+        let entries = tree.get_mut(metadata).and_then(|members| members.get_mut(managed_fields));
         let Some(entries) = entries.and_then(Value::as_array_mut) else { return };
         for Shared { entry, set, .. } in &self.sets {
-            let entry =
-                entries.get_mut(*entry as usize).and_then(|entry| entry.get_mut(OWNED_FIELDS[2]));
-            if let Some(fields) = entry {
-                *fields = Value::raw((**set).into());
+            let entry = entries.get_mut(*entry as usize);
+            if let Some(place) = entry.and_then(|entry| entry.get_mut(fields)) {
+                *place = Value::raw((**set).into());
             }
         }
     }
@@ -135,10 +129,11 @@ impl Divided {
 /// Returns the field sets in an object's JSON that are long enough to be shared, each with the
 /// number of its entry. An entry that names its set twice is left out: readers use the last one.
 fn find_sets(json: &[u8]) -> Vec<(u32, Range<usize>)> {
-    let Some(entries) = json::at(json, MANAGED_FIELDS) else { return Vec::new() };
+    let Some(entries) = json::at(json, &OWNED_FIELDS[..2]) else { return Vec::new() };
     let set = |(number, entry): (u32, Range<usize>)| {
         let entry = entries.start + entry.start..entries.start + entry.end;
-        let mut sets = json::members(&json[entry.clone()]).filter(|(name, _)| *name == FIELDS);
+        let mut sets = json::members(&json[entry.clone()])
+            .filter(|(name, _)| *name == OWNED_FIELDS[2].as_bytes());
         let (_, set) = sets.next().filter(|(_, set)| set.len() >= SHARED_MIN)?;
         sets.next().is_none().then_some((number, entry.start + set.start..entry.start + set.end))
     };

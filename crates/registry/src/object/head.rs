@@ -60,4 +60,4 @@ pub(super) fn read_head(
 }
 
 /// The path of the members that [`Object::tree`] leaves as raw JSON.
-pub(super) const OWNED_FIELDS: &[&str] = &["metadata", "managedFields", "fieldsV1"];
+pub(super) const OWNED_FIELDS: &[&str; 3] = &["metadata", "managedFields", "fieldsV1"];

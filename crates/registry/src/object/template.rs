@@ -66,20 +66,27 @@ pub(crate) fn template_with_metadata(
     Some(Template::framed(bytes, body, Some(hole)))
 }
 
-/// Makes the template of a stored object that a write does not change: a copy with a hole in place
-/// of its resource version. `None` if it has none.
-pub(crate) fn template_unchanged(stored: &Object, kind: Kind) -> Option<Template> {
-    let (head, json) = (frame_head(kind), stored.json());
-    let version = json::at(&json, &["metadata", "resourceVersion"])?;
+/// Makes the template of the removal of a stored object, which does not change it: a copy with a
+/// hole in place of its resource version. `None` if it has none.
+pub(crate) fn template_unchanged(stored: &Object) -> Option<Template> {
+    let (head, json) = (frame_head(Kind::Deleted), stored.json());
+    let (before, after) = around_version(&json)?;
     let mut bytes = Vec::with_capacity(head.len() + json.len() + FRAME_TAIL.len());
     bytes.extend_from_slice(head);
-    bytes.extend_from_slice(&json[..version.start]);
+    bytes.extend_from_slice(before);
     bytes.extend_from_slice(b"\"\"");
     let hole = bytes.len() - 1;
-    bytes.extend_from_slice(&json[version.end..]);
+    bytes.extend_from_slice(after);
     let body = head.len()..bytes.len();
     bytes.extend_from_slice(FRAME_TAIL);
     Some(Template::framed(bytes, body, Some(hole)))
+}
+
+/// Returns an object's JSON before and after its resource version, whose quotes are in neither.
+/// `None` if it has none.
+pub(super) fn around_version(json: &[u8]) -> Option<(&[u8], &[u8])> {
+    let version = json::at(json, &["metadata", "resourceVersion"])?;
+    Some((&json[..version.start], &json[version.end..]))
 }
 
 /// The room for members that a deletion adds to the metadata, and for the frame.

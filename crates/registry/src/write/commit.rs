@@ -184,12 +184,11 @@ pub(crate) fn copy_unchanged(
     (namespace, name): (&str, &str),
     stored: &Object,
     expect: Expect,
-    kind: Kind,
 ) -> Result<Option<pintle_store::Write>, Status> {
     let key = resource.key(namespace, name)?;
-    let Some(template) = template_unchanged(stored, kind) else { return Ok(None) };
-    let index = stored.shared_index(resource)?;
-    Ok(Some(pintle_store::Write { key, expect, change: change(template, kind), note: Some(index) }))
+    let Some(template) = template_unchanged(stored) else { return Ok(None) };
+    let (change, index) = (Change::Delete(template), stored.shared_index(resource)?);
+    Ok(Some(pintle_store::Write { key, expect, change, note: Some(index) }))
 }
 
 fn change(template: Template, kind: Kind) -> Change {

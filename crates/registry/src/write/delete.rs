@@ -223,7 +223,7 @@ impl Registry {
                 companions.extend(self.admission.before_commit(&attributes, self)?);
             }
             let write = if gone && !marked {
-                state.encode_unchanged(resource, namespaced_name, expect, kind)?
+                state.encode_unchanged(resource, namespaced_name, expect)?
             } else {
                 state.encode(resource, namespaced_name, expect, Kind::Updated).await?
             };

@@ -106,9 +106,6 @@ pub fn conform(schema: &Schema, ty: TypeId, value: &mut Value) -> Result<Vec<Pro
     Ok(decoded.problems)
 }
 
-/// The number of items that few objects exceed in lists that are open at a time.
-const OPEN: usize = 32;
-
 /// A syntax error stops the decoder at once; other errors are recorded while it continues.
 type Result<T, E = pintle_value::Error> = std::result::Result<T, E>;
 
@@ -149,8 +146,8 @@ impl<'s, T: Tokens> Decoder<'s, T> {
             errors: FirstErrors::default(),
             members: Members::default(),
             successors: Successors::default(),
-            items: Vec::with_capacity(OPEN),
-            entries: Vec::with_capacity(OPEN),
+            items: Vec::new(),
+            entries: Vec::new(),
         }
     }
 

@@ -98,18 +98,16 @@ impl Existing {
         encode(resource, namespaced_name, &stored, expect, kind)
     }
 
-    /// Encodes the object, which was not changed, as it is stored.
+    /// Encodes the removal of the object, which was not changed, as it is stored.
     pub(super) fn encode_unchanged(
         &self,
         resource: &Resource,
         namespaced_name: (&str, &str),
         expect: Expect,
-        kind: Kind,
     ) -> Result<Write, Status> {
         if let State::Part(head, _) = &self.state
             && head.is_located()
-            && let Some(write) =
-                copy_unchanged(resource, namespaced_name, &self.object, expect, kind)?
+            && let Some(write) = copy_unchanged(resource, namespaced_name, &self.object, expect)?
         {
             return Ok(write);
         }
@@ -117,7 +115,7 @@ impl Existing {
             true => Cow::Borrowed(self.tree()),
             false => Cow::Owned(self.object.tree()?),
         };
-        encode(resource, namespaced_name, &stored, expect, kind)
+        encode(resource, namespaced_name, &stored, expect, Kind::Deleted)
     }
 
     /// Encodes the object by a copy of what was not decoded; `None` if it must be encoded as a
