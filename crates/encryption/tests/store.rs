@@ -119,7 +119,7 @@ async fn a_plain_store_is_encrypted_when_it_is_opened() {
         write(&*store, "ns/new", Expect::Absent, Change::Put(value(1000))).await;
         drop(store);
         assert_eq!(found(&dir, SECRET), [""; 0], "{providers:?}");
-        assert_eq!(files(dir.path())["format"], b"pintle-store 4\n");
+        assert_eq!(files(dir.path())["format"], b"pintle-store 6\n");
         let store = open(&dir, providers).unwrap();
         assert_eq!(content(&*store).await.len(), before.len() + 1);
     }

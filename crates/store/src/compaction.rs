@@ -21,9 +21,8 @@ use crate::shared::{Reply, Shared};
 /// read.
 const FORGET_STEP: usize = 4096;
 
-/// The fewest records that a step removes along with writes; measured, each costs a batch about as
-/// much as a write. A step removes as many as the batch writes, so that removal keeps up with any
-/// load.
+/// The fewest records that a step removes along with writes. A step removes as many as the batch
+/// writes, so that removal keeps up with any load.
 const REMOVE_STEP_MIN: usize = 32;
 
 /// The most records that a step removes without writes: enough that synchronising the disk is not
@@ -36,7 +35,7 @@ pub(crate) struct Compaction {
     /// The floor on the medium.
     floor: Revision,
     /// Records still to be removed. When the index has dropped everything, they are sorted from the
-    /// newest to the oldest, so that neighbours are removed together.
+    /// newest to the oldest, so that neighbours, which share a block, are removed together.
     garbage: Vec<Revision>,
     waiting: Vec<Reply<()>>,
 }

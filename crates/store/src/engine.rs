@@ -10,6 +10,7 @@
 //! - After a failed commit, the medium holds the state before or after that batch. It is reopened
 //!   ([`Engine::reopen`]) before the next commit, and its content then survives a crash.
 
+mod block;
 mod checkpoint;
 mod cipher;
 mod conversion;
@@ -21,6 +22,7 @@ mod inspection;
 mod journal;
 mod memory;
 mod rewrite;
+mod tables;
 
 use std::fmt::Debug;
 
@@ -160,3 +162,6 @@ pub(crate) trait Location: Debug + Send + Sync {
 
 /// Receives records; returns whether it wants more.
 pub(crate) type Visitor<'a> = dyn FnMut(Record) -> Result<bool, Failure> + 'a;
+
+/// Receives encoded records; returns whether it wants more.
+type RowVisitor<'a> = dyn FnMut(Revision, &[u8]) -> Result<bool, Failure> + 'a;

@@ -15,14 +15,16 @@ use std::collections::{HashSet, VecDeque};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
+use super::entry::Row;
 use super::journal::Found;
 use super::{Entry, Failure};
 use crate::Revision;
 
-/// A checkpoint is due when the records that it will write have this many bytes: enough that the
-/// pages that every transaction writes add little, and few enough that reading the journal after a
-/// crash takes hardly any time.
-const CHECKPOINT_BYTES: u64 = 256 << 10;
+/// A checkpoint is due when the entries have this many bytes of records, or are this many: enough
+/// that the pages that every transaction writes add little, and few enough that the journal has
+/// room for several checkpoints and that reading it after a crash takes hardly any time.
+const CHECKPOINT_BYTES: u64 = 1 << 20;
+const CHECKPOINT_ENTRIES: usize = 1024;
 
 /// The entries that the database does not have.
 #[derive(Debug)]
@@ -84,7 +86,7 @@ impl Unapplied {
         state.garbage.extend(&entry.garbage);
         state.last = number;
         state.entries.push_back(entry);
-        if state.bytes >= CHECKPOINT_BYTES {
+        if state.bytes >= CHECKPOINT_BYTES || state.entries.len() >= CHECKPOINT_ENTRIES {
             state.is_due = true;
             self.changed.notify_all();
         }
@@ -207,7 +209,7 @@ impl Unapplied {
 
     /// Returns the encoded records of the entries after a revision, and the revisions of all
     /// records that the entries remove.
-    pub(super) fn changes(&self, after: Revision) -> (Vec<(Revision, Bytes)>, HashSet<Revision>) {
+    pub(super) fn changes(&self, after: Revision) -> (Vec<Row>, HashSet<Revision>) {
         let state = self.state.lock();
         let rows = state.entries.iter().flat_map(|entry| &entry.rows);
         let rows = rows.filter(|(revision, _)| *revision > after).cloned().collect();

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use redb::{Builder, Database, ReadableDatabase, ReadableTable};
+use redb::{Builder, Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use super::cipher::Cipher;
-use super::database::{CACHE_BYTES, ENCRYPTION, LOG, NUMBERS, SyncState, TrackedStorage, failure};
+use super::database::{CACHE_BYTES, ENCRYPTION, NUMBERS, SyncState, TrackedStorage, failure};
+use super::entry::Row;
+use super::tables::{self, Packing, Tables};
 use super::{Failure, Location};
 use crate::Revision;
 
@@ -27,29 +29,18 @@ pub(super) fn convert(
     let to = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
     let to = to.map_err(failure)?;
     let read = from.begin_read().map_err(failure)?;
-    let log = read.open_table(LOG).map_err(failure)?;
-    let mut rows = log.range::<u64>(..).map_err(failure)?.peekable();
-    while rows.peek().is_some() {
+    let mut after = Revision(0);
+    loop {
+        let rows = portion(&read, after, cipher)?;
+        let Some((last, _)) = rows.last() else { break };
+        after = *last;
         let write = to.begin_write().map_err(failure)?;
-        {
-            let mut log = write.open_table(LOG).map_err(failure)?;
-            let mut bytes = 0;
-            while bytes < PORTION_BYTES
-                && let Some(row) = rows.next()
-            {
-                let (revision, stored) = row.map_err(failure)?;
-                let revision = Revision(revision.value());
-                let (record, _) = cipher.decode(revision, stored.value())?;
-                let stored = cipher.encode(&record)?;
-                bytes += stored.len();
-                log.insert(revision.0, &*stored).map_err(failure)?;
-            }
-        }
+        Tables::open(&write)?.insert(&rows.iter().collect::<Vec<_>>(), Packing::Blocks)?;
         write.commit().map_err(failure)?;
     }
     let write = to.begin_write().map_err(failure)?;
     {
-        write.open_table(LOG).map_err(failure)?; // create it even without records
+        Tables::open(&write)?; // even without records
         let mut numbers = write.open_table(NUMBERS).map_err(failure)?;
         for row in read.open_table(NUMBERS).map_err(failure)?.iter().map_err(failure)? {
             let (name, number) = row.map_err(failure)?;
@@ -64,4 +55,17 @@ pub(super) fn convert(
     } else {
         Err(Failure("its new file is not all on disk".to_owned()))
     }
+}
+
+/// Returns the next records after a revision, encoded by `cipher`; none at the end.
+fn portion(read: &ReadTransaction, after: Revision, cipher: &Cipher) -> Result<Vec<Row>, Failure> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    tables::scan(read, after, &mut |revision, stored| {
+        let (record, _) = cipher.decode(revision, stored)?;
+        let stored = cipher.encode(&record)?;
+        bytes += stored.len();
+        rows.push((revision, stored.into()));
+        Ok(bytes < PORTION_BYTES)
+    })?;
+    Ok(rows)
 }

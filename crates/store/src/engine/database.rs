@@ -10,22 +10,19 @@
 
 use std::fmt::Display;
 use std::io;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
-use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition, TableError};
+use redb::{Builder, Database, ReadableDatabase, StorageBackend, TableDefinition};
 
 use super::cipher::Cipher;
 use super::conversion::convert;
-use super::entry::Entry;
+use super::entry::{Entry, Row};
 use super::rewrite::{Medium, rewrite};
-use super::{Failure, Location};
+use super::tables::{self, Packing, Tables};
+use super::{Failure, Location, RowVisitor};
 use crate::Revision;
-
-/// The records by revision.
-pub(super) const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 
 /// Numbers about the log, by name.
 pub(super) const NUMBERS: TableDefinition<'_, &str, u64> = TableDefinition::new("numbers");
@@ -55,9 +52,6 @@ pub(super) struct LogDatabase {
     /// The file's [`ENCRYPTION`] number.
     encryption: AtomicU64,
 }
-
-/// Receives encoded records; returns whether it wants more.
-pub(super) type RowVisitor<'a> = dyn FnMut(Revision, &[u8]) -> Result<bool, Failure> + 'a;
 
 /// An open database.
 #[derive(Debug)]
@@ -91,24 +85,22 @@ impl LogDatabase {
 
     /// Commits entries in one transaction; `applied` is the number of the last one, or `None` if
     /// they are not in the journal. Returns the bytes of the removed records.
-    pub(super) fn commit(&self, entries: &[Entry], applied: Option<u64>) -> Result<u64, Failure> {
+    pub(super) fn commit(
+        &self,
+        entries: &[Entry],
+        applied: Option<u64>,
+        packing: Packing,
+    ) -> Result<u64, Failure> {
         let write = self.database()?.begin_write().map_err(failure)?;
-        let mut removed = 0;
         let marked = self.encryption.load(Ordering::Relaxed);
         let is_mixed = marked != 0
             && entries.iter().any(|entry| !entry.rows.is_empty() && entry.encryption != marked);
-        {
-            let mut log = write.open_table(LOG).map_err(failure)?;
-            for Entry { rows, garbage, .. } in entries {
-                for (revision, bytes) in rows {
-                    log.insert(revision.0, &**bytes).map_err(failure)?;
-                }
-                for revision in garbage {
-                    let record = log.remove(revision.0).map_err(failure)?;
-                    removed += record.map_or(0, |record| record.value().len() as u64);
-                }
-            }
-        }
+        let rows: Vec<&Row> = entries.iter().flat_map(|entry| &entry.rows).collect();
+        let garbage = entries.iter().flat_map(|entry| &entry.garbage).copied().collect();
+        let mut tables = Tables::open(&write)?;
+        tables.insert(&rows, packing)?;
+        let removed = tables.remove(garbage)?;
+        drop(tables);
         let floor = entries.iter().rev().find_map(|entry| entry.floor);
         let numbers = [
             (FLOOR, floor.map(|floor| floor.0)),
@@ -132,10 +124,7 @@ impl LogDatabase {
 
     /// Returns the encoded record of a revision, if it exists.
     pub(super) fn read(&self, revision: Revision) -> Result<Option<Vec<u8>>, Failure> {
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        let bytes = log.get(revision.0).map_err(failure)?;
-        Ok(bytes.map(|bytes| bytes.value().to_vec()))
+        tables::read(&self.database()?.begin_read().map_err(failure)?, revision)
     }
 
     /// Calls the visitor with the encoded records after a revision, in order, until it returns
@@ -145,16 +134,7 @@ impl LogDatabase {
         after: Revision,
         visitor: &mut RowVisitor<'_>,
     ) -> Result<bool, Failure> {
-        let later = (Bound::Excluded(after.0), Bound::Unbounded);
-        let database = self.database()?;
-        let log = database.begin_read().map_err(failure)?.open_table(LOG).map_err(failure)?;
-        for row in log.range::<u64>(later).map_err(failure)? {
-            let (revision, bytes) = row.map_err(failure)?;
-            if !visitor(Revision(revision.value()), bytes.value())? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        tables::scan(&self.database()?.begin_read().map_err(failure)?, after, visitor)
     }
 
     /// Returns the floor that was committed last.
@@ -236,9 +216,11 @@ impl Open {
         let storage = TrackedStorage { storage, synced: synced.clone() };
         let database = Builder::new().set_cache_size(CACHE_BYTES).create_with_backend(storage);
         let open = Self { database: database.map_err(failure)?, synced };
-        match open.database.begin_read().map_err(failure)?.open_table(LOG) {
-            Err(TableError::TableDoesNotExist(_)) if is_new => open.begin()?,
-            other => drop(other.map_err(failure)?),
+        if !tables::exist(&open.database.begin_read().map_err(failure)?)? {
+            if !is_new {
+                return Err(Failure("its database has no table `log`".to_owned()));
+            }
+            open.begin()?;
         }
         Ok(open)
     }
@@ -253,7 +235,7 @@ impl Open {
     /// Writes an empty log.
     fn begin(&self) -> Result<(), Failure> {
         let write = self.database.begin_write().map_err(failure)?;
-        write.open_table(LOG).map_err(failure)?;
+        Tables::open(&write)?;
         write.open_table(NUMBERS).map_err(failure)?;
         write.commit().map_err(failure)
     }

@@ -27,12 +27,14 @@ use crate::{Durability, Error};
 
 /// The storage formats of a store with plain values and of one with possibly encrypted values. They
 /// do not differ otherwise.
-const FORMAT: u32 = 3;
-const ENCRYPTED_FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
+const ENCRYPTED_FORMAT: u32 = 6;
 
-/// The same formats without a journal, which earlier versions wrote.
-const OLD_FORMAT: u32 = 1;
-const OLD_ENCRYPTED_FORMAT: u32 = 2;
+/// The same formats as earlier versions wrote them: without blocks, and before that without a
+/// journal, too.
+const OLD_FORMATS: [u32; 2] = [1, 3];
+const OLD_ENCRYPTED_FORMATS: [u32; 2] = [2, 4];
+const FORMATS_WITHOUT_JOURNAL: [u32; 2] = [1, 2];
 
 /// The file that is locked while a process has the store open. It is empty and is never removed.
 const LOCK: &str = "lock";
@@ -108,16 +110,20 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Refuses a directory whose journal is missing, and adds a journal to one of an old format.
+    /// Refuses a directory whose journal is missing. One of an old format gets the journal that it
+    /// may not have, and the newest format.
     fn open_format(&self, format: u32) -> Result<(), Failure> {
-        let with_journal = match format {
-            OLD_FORMAT => FORMAT,
-            OLD_ENCRYPTED_FORMAT => ENCRYPTED_FORMAT,
-            _ if self.has(JOURNAL)? => return Ok(()),
-            _ => return Err(lost(JOURNAL)),
+        if FORMATS_WITHOUT_JOURNAL.contains(&format) {
+            self.file(JOURNAL, true)?;
+        } else if !self.has(JOURNAL)? {
+            return Err(lost(JOURNAL));
+        }
+        let newest = match format {
+            old if OLD_FORMATS.contains(&old) => FORMAT,
+            old if OLD_ENCRYPTED_FORMATS.contains(&old) => ENCRYPTED_FORMAT,
+            _ => return Ok(()),
         };
-        self.file(JOURNAL, true)?;
-        self.write_format(with_journal)?;
+        self.write_format(newest)?;
         self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)
     }
 
@@ -327,7 +333,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     let mut has_journal = true;
     if has(path, FORMAT_FILE)? {
         let format = check_format(path, FORMAT_FILE)?;
-        has_journal = has(path, JOURNAL)? || [OLD_FORMAT, OLD_ENCRYPTED_FORMAT].contains(&format);
+        has_journal = has(path, JOURNAL)? || FORMATS_WITHOUT_JOURNAL.contains(&format);
     } else if has(path, DATABASE)? && !has(path, UNFINISHED_FORMAT_FILE)? {
         return Err(Failure(format!("its file `{FORMAT_FILE}` is missing")).into());
     }
@@ -349,7 +355,7 @@ fn lost(name: &str) -> Failure {
 fn check_format(directory: &Path, name: &str) -> Result<u32, Error> {
     let file = directory.join(name);
     match parse(&fs::read(&file).map_err(|e| failure(&file, e))?) {
-        Some(known @ OLD_FORMAT..=ENCRYPTED_FORMAT) => Ok(known),
+        Some(known @ 1..=ENCRYPTED_FORMAT) => Ok(known),
         Some(found) => {
             let path = directory.display().to_string();
             Err(Error::Format { path, found, supported: ENCRYPTED_FORMAT })

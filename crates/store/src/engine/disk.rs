@@ -15,10 +15,11 @@ use parking_lot::Mutex;
 
 use super::checkpoint::{Portion, Unapplied};
 use super::cipher::Cipher;
-use super::database::{LogDatabase, RowVisitor};
+use super::database::LogDatabase;
 use super::directory::Directory;
 use super::journal::{ENTRY_BYTES_MAX, Found, Journal};
-use super::{Batch, Engine, Entry, Failure, Location, Moved, Visitor};
+use super::tables::Packing;
+use super::{Batch, Engine, Entry, Failure, Location, Moved, RowVisitor, Visitor};
 use crate::threads::spawn;
 use crate::{Durability, Error, Record, Revision, Transformer, encoding};
 
@@ -75,14 +76,14 @@ impl DiskEngine {
     /// Commits a batch to the database, after all earlier batches. Its revisions may be in any
     /// order, and even below those of earlier batches.
     pub(crate) fn commit_directly(&self, batch: &Batch) -> Result<Moved, Failure> {
-        self.apply(Entry::of(batch, &self.cipher)?)
+        self.apply(Entry::of(batch, &self.cipher)?, Packing::Rows)
     }
 
-    fn apply(&self, entry: Entry) -> Result<Moved, Failure> {
+    fn apply(&self, entry: Entry, packing: Packing) -> Result<Moved, Failure> {
         let Stored { database, unapplied } = &*self.stored;
         unapplied.settle()?;
         let written = entry.row_bytes();
-        let removed = database.commit(&[entry], None)?;
+        let removed = database.commit(&[entry], None, packing)?;
         Ok(Moved { written, removed: removed + unapplied.take_removed() })
     }
 
@@ -144,7 +145,7 @@ fn recover(
 
 impl Stored {
     fn apply(&self, Portion { entries, last }: &Portion) -> Result<u64, Failure> {
-        self.database.commit(entries, Some(*last))
+        self.database.commit(entries, Some(*last), Packing::Blocks)
     }
 }
 
@@ -158,7 +159,7 @@ impl Engine for DiskEngine {
         let entry = Entry::of(batch, &self.cipher)?;
         // A long entry is not written twice. Nobody waits for a batch that only removes records.
         if entry.size() > ENTRY_BYTES_MAX || entry.rows.is_empty() {
-            return self.apply(entry);
+            return self.apply(entry, Packing::Blocks);
         }
         unapplied.check()?;
         let mut journal = self.journal.lock();

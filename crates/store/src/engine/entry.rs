@@ -6,13 +6,16 @@ use super::cipher::Cipher;
 use super::{Batch, Failure};
 use crate::{Record, Revision};
 
+/// An encoded record, with its revision.
+pub(super) type Row = (Revision, Bytes);
+
 /// The stored form of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The fingerprint of the configuration by which the values are encrypted.
     pub(super) encryption: u64,
     /// The encoded records, in the order of their revisions.
-    pub(super) rows: Vec<(Revision, Bytes)>,
+    pub(super) rows: Vec<Row>,
     /// The new floor, if it changes.
     pub(super) floor: Option<Revision>,
     /// The revisions of the records that are removed.

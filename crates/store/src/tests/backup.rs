@@ -209,7 +209,7 @@ async fn encrypted_values_are_moved_without_their_key() {
     }
     let dir = from.path().join("new/data");
     restored(&dir, records, 50).unwrap();
-    assert_eq!(fs::read_to_string(dir.join("format")).unwrap(), "pintle-store 4\n");
+    assert_eq!(fs::read_to_string(dir.join("format")).unwrap(), "pintle-store 6\n");
     let without = crate::open(&options(&dir, Durability::Disk)).unwrap().read();
     assert!(without.is_err(), "no key, no store");
     drop(without);

@@ -93,10 +93,10 @@ async fn a_new_store_without_its_renamed_format_is_accepted() {
     let (format, unfinished) = (dir.path().join("format"), dir.path().join("format.new"));
     fs::rename(&format, &unfinished).unwrap();
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
-    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 3\n");
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 5\n");
     fs::remove_file(&format).unwrap();
-    fs::write(&unfinished, "pintle-store 5\n").unwrap();
-    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 5, .. })));
+    fs::write(&unfinished, "pintle-store 7\n").unwrap();
+    assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 7, .. })));
 }
 
 /// A lost database is never taken for a new one: the directory is refused and not changed.
@@ -257,9 +257,9 @@ async fn other_formats_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
     let format = dir.path().join("format");
-    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 3\n");
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 5\n");
     let rows: [(&[u8], Option<u32>); 8] = [
-        (b"pintle-store 5\n", Some(5)),
+        (b"pintle-store 7\n", Some(7)),
         (b"pintle-store 4294967295\n", Some(4_294_967_295)),
         (b"pintle-store 4294967296\n", None),
         (b"pintle-store 1", None),
@@ -274,7 +274,7 @@ async fn other_formats_are_refused() {
         let path = dir.path().display().to_string();
         let refused = open(dir.path()).err().expect("refused");
         match found {
-            Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 4 }),
+            Some(found) => assert_eq!(refused, Error::Format { path, found, supported: 6 }),
             None => {
                 let message = refused.to_string();
                 assert!(
@@ -294,7 +294,7 @@ async fn other_formats_are_refused() {
 /// A store of an earlier version has no journal.
 #[tokio::test]
 async fn a_format_without_a_journal_gets_one() {
-    for (old, new) in [(1, 3), (2, 4)] {
+    for (old, new) in [(1, 5), (2, 6)] {
         let dir = tempfile::tempdir().unwrap();
         open(dir.path()).unwrap().commit_one(create("a", "1")).await.unwrap();
         let (format, journal) = (dir.path().join("format"), dir.path().join("store.journal"));
@@ -312,6 +312,53 @@ async fn a_format_without_a_journal_gets_one() {
     }
 }
 
+/// Earlier versions had a row for each record, and no other tables.
+#[tokio::test]
+async fn a_format_without_blocks_is_read_and_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let writes = [create("a", "1"), create("b", "1"), update("a", 1, "2"), delete("b", 2, "1")];
+    let mut records = Vec::new();
+    for write in writes {
+        records.push(open(&data).unwrap().commit_one(write).await.unwrap());
+    }
+    as_rows(&data, &records);
+    let format = data.join("format");
+    fs::write(&format, "pintle-store 3\n").unwrap();
+    assert_eq!(crate::inspect(&data, None).unwrap().records, 4, "it changes nothing");
+    let (store, seen) = reopened(&dir).await;
+    assert_eq!(fs::read(&format).unwrap(), b"pintle-store 5\n");
+    assert_eq!(seen.texts(), texts(&records));
+    store.commit_one(update("a", 3, "3")).await.unwrap();
+    drop(store);
+    let (store, seen) = reopened(&dir).await;
+    let expected = ["1 Created a=1", "2 Created b=1", "3 Updated a=2", "4 Deleted b=1"];
+    assert_eq!(seen.texts(), [&expected[..], &["5 Updated a=3"]].concat());
+    let at = |revision| store.get(&self::key("a"), At::Revision(Revision(revision)));
+    assert_eq!(text(&at(2).await.unwrap().unwrap()), expected[0]);
+    assert_eq!(text(&at(5).await.unwrap().unwrap()), "5 Updated a=3");
+    store.compact(Revision(4)).await.unwrap();
+    drop(store);
+    let (_, seen) = reopened(&dir).await;
+    assert_eq!(seen.texts(), ["3 Updated a=2", "5 Updated a=3"]);
+}
+
+/// Stores records as a version without blocks did.
+fn as_rows(dir: &Path, records: &[Record]) {
+    let database = redb::Database::open(dir.join("store.redb")).unwrap();
+    let write = database.begin_write().unwrap();
+    let table = |name| redb::TableDefinition::<u64, &[u8]>::new(name);
+    assert!(write.delete_table(table("blocks")).unwrap());
+    assert!(write.delete_table(table("marks")).unwrap());
+    let mut log = write.open_table(table("log")).unwrap();
+    for record in records {
+        let bytes = crate::encoding::encode(record, &record.value()).unwrap();
+        log.insert(record.revision.0, &*bytes).unwrap();
+    }
+    drop(log);
+    write.commit().unwrap();
+}
+
 #[tokio::test]
 async fn leftovers_of_an_interrupted_creation_are_accepted() {
     let dir = tempfile::tempdir().unwrap();
@@ -321,7 +368,7 @@ async fn leftovers_of_an_interrupted_creation_are_accepted() {
         &[("lock", b""), ("format.new", b"pint")],
         &[
             ("lock", b""),
-            ("format.new", b"pintle-store 3\n"),
+            ("format.new", b"pintle-store 5\n"),
             ("store.redb.new", b"redb"),
             ("store.journal", b""),
         ],
