@@ -6,11 +6,11 @@
 //! cannot ask which pages these are, and a killed process cannot know whether its last
 //! synchronisation failed. So everything in doubt is rewritten before a byte of it is used.
 //!
-//! It must not know what the bytes mean, except that the first block refers to the newest state.
+//! It must not know what the bytes mean, except that the first page refers to the newest state.
 //!
 //! Invariants:
-//! - When [`rewrite`] returns, every readable block is on disk as it is read.
-//! - The first block is written after all others are on disk: a crash in between leaves a state
+//! - When [`rewrite`] returns, every readable page is on disk as it is read.
+//! - The first page is written after all others are on disk: a crash in between leaves a state
 //!   that a crash during a commit could have left, too.
 
 use std::fs::File;
@@ -20,10 +20,10 @@ use std::ops::Range;
 use redb::StorageBackend;
 
 /// The unit in which the kernel caches and loses file content.
-const BLOCK: usize = 4096;
+const PAGE: usize = 4096;
 
 /// The size of one read or write.
-const CHUNK: usize = 256 * BLOCK;
+const CHUNK: usize = 256 * PAGE;
 
 /// The storage of a database or a journal, with the method that a rewrite needs in addition.
 pub(crate) trait Medium: StorageBackend {
@@ -35,7 +35,7 @@ pub(crate) trait Medium: StorageBackend {
 /// Rewrites everything and synchronises it.
 pub(super) fn rewrite(medium: &(impl Medium + ?Sized)) -> io::Result<()> {
     let len = medium.len()?;
-    let first = len.min(BLOCK as u64);
+    let first = len.min(PAGE as u64);
     copy(medium, first..len)?;
     medium.sync_data()?;
     copy(medium, 0..first)?;
@@ -52,24 +52,24 @@ fn copy(medium: &(impl Medium + ?Sized), part: Range<u64>) -> io::Result<()> {
         let len = usize::try_from(part.end - start).map_or(CHUNK, |left| left.min(CHUNK));
         let chunk = &mut buffer[..len];
         medium.read(start, chunk)?;
-        let mut is_hole = |block: &Range<usize>| {
-            if chunk[block.clone()].iter().any(|byte| *byte != 0) {
+        let mut is_hole = |page: &Range<usize>| {
+            if chunk[page.clone()].iter().any(|byte| *byte != 0) {
                 return false;
             }
-            let position = start + block.start as u64;
+            let position = start + page.start as u64;
             if position >= hole_end {
                 hole_end = medium.hole_end(position);
             }
-            start + block.end as u64 <= hole_end
+            start + page.end as u64 <= hole_end
         };
         let mut at = 0;
         while at < len {
-            let blocks = (at..len).step_by(BLOCK).map(|at| at..len.min(at + BLOCK));
-            let end = blocks.take_while(|block| !is_hole(block)).last().map_or(at, |last| last.end);
+            let pages = (at..len).step_by(PAGE).map(|at| at..len.min(at + PAGE));
+            let end = pages.take_while(|page| !is_hole(page)).last().map_or(at, |last| last.end);
             if end > at {
                 medium.write(start + at as u64, &chunk[at..end])?;
             }
-            at = end + BLOCK; // the next block is in a hole
+            at = end + PAGE; // the next page is in a hole
         }
         start += len as u64;
     }
