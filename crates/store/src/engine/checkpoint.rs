@@ -97,8 +97,9 @@ impl Unapplied {
         self.state.lock().check()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.state.lock().entries.is_empty()
+    /// Returns the number of the last entry that the database has.
+    pub(super) fn applied(&self) -> u64 {
+        self.state.lock().applied()
     }
 
     /// Waits until the database has all entries.
@@ -233,7 +234,11 @@ impl State {
     fn portion(&self) -> Portion {
         let count = if self.recovered > 0 { self.recovered } else { self.entries.len() };
         let entries = self.entries.iter().take(count).cloned().collect();
-        Portion { entries, last: self.last - (self.entries.len() - count) as u64 }
+        Portion { entries, last: self.applied() + count as u64 }
+    }
+
+    fn applied(&self) -> u64 {
+        self.last - self.entries.len() as u64
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -286,7 +291,7 @@ mod tests {
             assert!(unapplied.removes(Revision(6)) && unapplied.read(Revision(6)).is_some());
             unapplied.settle().unwrap();
             assert_eq!(unapplied.take_removed(), 100);
-            assert!(unapplied.is_empty() && !unapplied.removes(Revision(6)));
+            assert!(unapplied.applied() == 13 && !unapplied.removes(Revision(6)));
             unapplied.close();
         });
         assert_eq!(*portions.lock(), [(2, 12), (1, 13)]);

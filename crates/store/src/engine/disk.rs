@@ -163,11 +163,10 @@ impl Engine for DiskEngine {
         }
         unapplied.check()?;
         let mut journal = self.journal.lock();
-        if unapplied.is_empty() {
-            journal.restart();
-        } else if !journal.has_room(&entry) {
+        journal.release(unapplied.applied());
+        if !journal.has_room(&entry) {
             unapplied.settle()?;
-            journal.restart();
+            journal.release(unapplied.applied());
         }
         journal.append(&entry)?;
         let written = entry.row_bytes();

@@ -2,20 +2,23 @@
 //! write-ahead log; `docs/decisions/0014-journal.md` has its format).
 //!
 //! A commit is one write at the end of the journal and one synchronisation, where a transaction of
-//! the database writes pages all over its file. Entries are written one after the other; when the
-//! database has all of them, the next entry is written at the beginning of the file again. The file
-//! keeps its length meanwhile, because overwriting costs less than growing.
+//! the database writes pages all over its file. The file is a ring: entries are written one after
+//! the other, and behind the last one that fits, the next entry is written at the beginning again,
+//! over entries that the database has. The file keeps its length meanwhile, because overwriting
+//! costs less than growing.
 //!
 //! It must not know what the database is.
 //!
 //! Invariants:
 //! - Entries are numbered without gaps, over all passes through the file. So an old entry is never
 //!   taken for a new one.
+//! - An entry is overwritten only after the database has it durably ([`Journal::release`]).
 //! - An entry is written only after the one before it is on disk. So only the last entry can be
 //!   torn, and anything else that cannot be read is damage: the store then refuses to open.
 
 mod sectors;
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use super::rewrite::{Medium, rewrite};
@@ -36,10 +39,12 @@ pub(super) struct Journal {
     medium: Box<dyn Medium>,
     /// The length of the file. All of its sectors were written: with entries or with zeros.
     length: u64,
-    /// The position of the next entry.
+    /// The position behind the last entry.
     end: u64,
     /// The number of the last entry.
     last: u64,
+    /// The entries that must not be overwritten, in order: their numbers and positions.
+    retained: VecDeque<(u64, u64)>,
     has_failed: bool,
 }
 
@@ -55,7 +60,7 @@ pub(super) struct Found {
 impl Journal {
     /// Opens the journal beside a database that has all entries up to the number `applied`. Unless
     /// everything is known to be on disk, its contents are made durable before they are read. No
-    /// entry has room until [`Self::restart`] or [`Self::clear`].
+    /// entry has room until all that were found are [released](Self::release).
     pub(super) fn open(
         medium: Box<dyn Medium>,
         is_on_disk: bool,
@@ -74,9 +79,9 @@ impl Journal {
         medium.read(0, &mut bytes).map_err(failure)?;
         let found = sectors::read(&bytes, applied)?;
         let last = found.last;
-        // The end is not known, because a torn entry may follow the last whole one: the journal
-        // counts as full.
-        Ok((Self { medium, length, end: LENGTH_MAX, last, has_failed: false }, found))
+        // The positions of the entries do not matter: the journal counts as full of the last one.
+        let (end, retained) = (LENGTH_MAX, VecDeque::from([(last, 0)]));
+        Ok((Self { medium, length, end, last, retained, has_failed: false }, found))
     }
 
     /// Removes everything from the file, durably. The database must have all entries.
@@ -84,13 +89,17 @@ impl Journal {
         if self.length > 0 {
             self.medium.set_len(0).and_then(|()| self.medium.sync_data()).map_err(failure)?;
         }
-        (self.length, self.end) = (0, 0);
+        self.length = 0;
+        self.release(self.last);
         Ok(())
     }
 
-    /// Begins the next pass. The database must have all entries.
-    pub(super) fn restart(&mut self) {
-        self.end = 0;
+    /// Allows entries up to a number to be overwritten: the database has them durably.
+    pub(super) fn release(&mut self, applied: u64) {
+        while self.retained.pop_front_if(|(number, _)| *number <= applied).is_some() {}
+        if self.retained.is_empty() {
+            self.end = 0;
+        }
     }
 
     /// Returns the number of the last entry.
@@ -98,9 +107,22 @@ impl Journal {
         self.last
     }
 
-    /// Whether an entry fits behind the last one.
+    /// Whether the next entry fits.
     pub(super) fn has_room(&self, entry: &Entry) -> bool {
-        self.end + sectors::length(entry) <= LENGTH_MAX
+        self.room(sectors::length(entry)).is_some()
+    }
+
+    /// Returns the position for the next entry, if its length fits: behind the last one, or at the
+    /// beginning.
+    fn room(&self, length: u64) -> Option<u64> {
+        let first = self.retained.front().map(|(_, position)| *position);
+        match first {
+            // The last entry is before the first one that must be retained.
+            Some(first) if self.end <= first => (self.end + length <= first).then_some(self.end),
+            _ if self.end + length <= LENGTH_MAX => Some(self.end),
+            Some(first) => (length <= first).then_some(0),
+            None => None,
+        }
     }
 
     /// Writes the next entry and synchronises it. After a failure the journal takes no more
@@ -109,24 +131,26 @@ impl Journal {
         if self.has_failed {
             return Err(Failure("its journal has failed before".to_owned()));
         }
-        let sectors = Sectors::of(self.last + 1, entry)?;
-        let written = self.write(&sectors.bytes);
+        let Sectors { bytes } = Sectors::of(self.last + 1, entry)?;
+        let position = self.room(bytes.len() as u64).ok_or_else(|| failure("it is full"))?;
+        let written = self.write(position, &bytes);
         self.has_failed = written.is_err();
         written?;
-        self.end += sectors.bytes.len() as u64;
         self.last += 1;
+        self.retained.push_back((self.last, position));
+        self.end = position + bytes.len() as u64;
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let end = self.end + bytes.len() as u64;
+    fn write(&mut self, position: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let end = position + bytes.len() as u64;
         if end > self.length {
             let length = end.next_multiple_of(GROWTH);
             let zeros = vec![0; (length - self.length) as usize];
             self.medium.write(self.length, &zeros).map_err(failure)?;
             self.length = length;
         }
-        self.medium.write(self.end, bytes).map_err(failure)?;
+        self.medium.write(position, bytes).map_err(failure)?;
         self.medium.sync_data().map_err(failure)
     }
 

@@ -4,6 +4,7 @@
 //! of whose sectors are missing was being written when the power failed, and one that has all its
 //! sectors, but not its checksum, is damaged.
 
+use std::collections::BTreeMap;
 use std::iter;
 
 use super::{Found, failure};
@@ -93,37 +94,52 @@ pub(super) fn read(bytes: &[u8], applied: u64) -> Result<Found, Failure> {
     let sectors: Vec<&[u8]> = bytes.chunks_exact(SECTOR).collect();
     let headers = sectors.iter().map(|sector| Header::decode(sector));
     let headers: Vec<Option<Header>> = headers.collect::<Result<_, _>>()?;
-    let mut entries = Vec::new();
-    let (mut at, mut last) = (0, None);
-    while let Some(first) = headers.get(at).copied().flatten()
-        && last.is_none_or(|last| first.number == last + 1)
-        && is_whole(first, &headers[at..])
-    {
-        let end = at + count(first.length as usize);
-        let parts = sectors[at..end].iter().flat_map(|sector| &sector[HEADER..]);
-        let contents: Vec<u8> = parts.copied().take(first.length as usize).collect();
-        let damaged = || failure(format!("its entry {} is damaged", first.number));
-        let (sum, contents) = contents.split_first_chunk().ok_or_else(damaged)?;
-        if u32::from_be_bytes(*sum) != checksum(first.number, contents) {
-            return Err(damaged());
-        }
-        if first.number > applied {
-            if first.number != applied + 1 + entries.len() as u64 {
-                return Err(missing(applied + 1));
+    let mut new = BTreeMap::new();
+    let mut at = 0;
+    while at < headers.len() {
+        match headers[at] {
+            Some(first) if is_whole(first, &headers[at..]) => {
+                let end = at + count(first.length as usize);
+                let contents = contents(first, &sectors[at..end])?;
+                if first.number > applied {
+                    let entry = Entry::decode(&contents).ok_or_else(|| damaged(first))?;
+                    new.insert(first.number, entry);
+                }
+                at = end;
             }
-            entries.push(Entry::decode(contents).ok_or_else(damaged)?);
+            _ => at += 1, // unused, torn, or what a later entry left of an old one
         }
-        (at, last) = (end, Some(first.number));
     }
-    let whole = last.unwrap_or(0).max(applied);
+    if let Some((_, due)) = iter::zip(new.keys(), applied + 1..).find(|(found, due)| *found != due)
+    {
+        return Err(missing(due));
+    }
+    let last = applied + new.len() as u64;
+    let mut entries: Vec<Entry> = new.into_values().collect();
     // The entry after the last whole one may be torn. No later one was begun, unless an entry is
     // damaged.
-    let begun = headers.iter().flatten().map(|header| header.number).max().unwrap_or(0).max(whole);
-    if begun > whole + 1 {
-        return Err(missing(whole + 1));
+    let begun = headers.iter().flatten().map(|header| header.number).max().unwrap_or(0).max(last);
+    if begun > last + 1 {
+        return Err(missing(last + 1));
     }
-    entries.extend((begun > whole).then(Entry::default));
+    entries.extend((begun > last).then(Entry::default));
     Ok(Found { entries, last: begun })
+}
+
+/// Returns the contents of a whole entry, without their checksum.
+fn contents(first: Header, sectors: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+    let mut contents = Vec::with_capacity(sectors.len() * PART);
+    sectors.iter().for_each(|sector| contents.extend_from_slice(&sector[HEADER..]));
+    contents.truncate(first.length as usize);
+    let (sum, contents) = contents.split_first_chunk().ok_or_else(|| damaged(first))?;
+    if u32::from_be_bytes(*sum) != checksum(first.number, contents) {
+        return Err(damaged(first));
+    }
+    Ok(contents.to_vec())
+}
+
+fn damaged(entry: Header) -> Failure {
+    failure(format!("its entry {} is damaged", entry.number))
 }
 
 /// Whether all sectors of an entry are there, judged by their headers.

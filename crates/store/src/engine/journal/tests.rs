@@ -1,10 +1,62 @@
 //! The journal's file after a crash at any sector, and after damage at any byte.
 
+use std::io;
+
 use bytes::Bytes;
+use parking_lot::Mutex;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use redb::StorageBackend;
 
 use super::sectors::{SECTOR, Sectors, read};
 use super::*;
 use crate::Revision;
+
+/// A file in memory.
+#[derive(Debug, Default)]
+struct Memory(Mutex<Vec<u8>>);
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.lock().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        out.copy_from_slice(&self.0.lock()[offset as usize..][..out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.lock().resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut file = self.0.lock();
+        let end = offset as usize + data.len();
+        let length = file.len().max(end);
+        file.resize(length, 0);
+        file[offset as usize..end].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+impl Medium for Memory {
+    fn hole_end(&self, position: u64) -> u64 {
+        position
+    }
+}
+
+/// The bytes of a journal's file.
+fn bytes(journal: &Journal) -> Vec<u8> {
+    let mut bytes = vec![0; journal.medium.len().unwrap() as usize];
+    journal.medium.read(0, &mut bytes).unwrap();
+    bytes
+}
 
 /// Returns an entry that fills this many sectors; its record has the entry's number as revision.
 fn entry(number: u64, sectors: usize) -> Entry {
@@ -110,5 +162,42 @@ fn a_changed_byte_is_damage() {
                 assert_eq!(numbers(&found), [7, 8, 9, 10, 11]);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+    /// Entries of random lengths, while the database applies some now and then: the file always has
+    /// all entries that the database does not have, and it is full only of these.
+    #[test]
+    fn the_ring_keeps_what_the_database_does_not_have(
+        steps in vec((1..500_usize, 0..4_u64), 1..60),
+    ) {
+        let medium = Box::new(Memory::default());
+        let (mut journal, _) = Journal::open(medium, true, 0).unwrap();
+        journal.release(0);
+        let mut applied = 0;
+        for (sectors, applies) in steps {
+            let entry = entry(journal.last() + 1, sectors);
+            if journal.has_room(&entry) {
+                journal.append(&entry).unwrap();
+            } else {
+                // With the longest entry, more than half of the file is in use.
+                prop_assert!((journal.last() - applied) * 500 * SECTOR as u64 > LENGTH_MAX / 2);
+            }
+            applied = (applied + applies).min(journal.last());
+            journal.release(applied);
+            let found = read(&bytes(&journal), applied).unwrap();
+            prop_assert_eq!(numbers(&found), (applied + 1..=journal.last()).collect::<Vec<_>>());
+            prop_assert_eq!(found.last, journal.last());
+            prop_assert!(journal.length <= LENGTH_MAX);
+        }
+        // It continues after it was opened again, when the database has what was found.
+        let last = journal.last();
+        let (mut journal, _) = Journal::open(journal.medium, true, applied).unwrap();
+        prop_assert!(applied == last || !journal.has_room(&entry(last + 1, 1)));
+        journal.release(last);
+        journal.append(&entry(last + 1, 1)).unwrap();
+        prop_assert_eq!(numbers(&read(&bytes(&journal), last).unwrap()), [last + 1]);
     }
 }
