@@ -10,7 +10,7 @@ mod pointer;
 use pintle_meta::quote::quote;
 use pintle_value::{DEPTH_MAX, Value, json};
 
-use crate::{Error, Patched};
+use crate::{Error, Patched, lazy};
 use operation::Operation;
 use pointer::{container, depth, extent, index, segments};
 
@@ -34,12 +34,29 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     if operations.iter().any(Operation::may_touch_managed_fields) {
         json::parse_raw(&mut value);
     }
-    let mut document = Document { depth: depth(&value), value, copied_bytes: 0, shifted: 0 };
-    for operation in operations {
-        document.apply(operation).map_err(Error::DoesNotApply)?;
-    }
+    let value = applied(value, operations).map_err(Error::DoesNotApply)?;
     let problems = problems.iter().map(|problem| format!("json patch {problem}")).collect();
-    Ok(Patched { value: document.value, problems })
+    Ok(Patched { value, problems })
+}
+
+/// Returns the result with each value as the text that it was, unless an operation looked into it:
+/// then its members are sorted.
+pub(crate) fn shown(current: Value, patch: &[u8]) -> Option<Value> {
+    let (mut operations, _) = operation::read(patch).ok()?;
+    let mut items = lazy::raw(patch);
+    lazy::open(&mut items);
+    for (operation, item) in operations.iter_mut().zip(items.as_array_mut()?) {
+        lazy::open(item);
+        operation.value = item.get("value").cloned();
+    }
+    applied(current, operations).ok()
+}
+
+fn applied(value: Value, operations: Vec<Operation>) -> Result<Value, String> {
+    let mut document = Document { depth: depth(&value), value, copied_bytes: 0, shifted: 0 };
+    lazy::open(&mut document.value);
+    operations.into_iter().try_for_each(|operation| document.apply(operation))?;
+    Ok(document.value)
 }
 
 struct Document {
@@ -60,7 +77,7 @@ impl Document {
             "replace" => self.replace(operation),
             "move" => self.move_value(&operation),
             "copy" => self.copy(&operation),
-            "test" => self.test(&operation),
+            "test" => self.test(operation),
             other => Err(format!("Unexpected kind: {other}")),
         }
     }
@@ -93,8 +110,9 @@ impl Document {
 
     fn replace(&mut self, operation: Operation) -> Result<(), String> {
         let path = operation.path()?;
-        let value = operation.value.clone().unwrap_or_default();
+        let mut value = operation.value.clone().unwrap_or_default();
         if path.is_empty() {
+            lazy::open(&mut value);
             if !matches!(value, Value::Object(_) | Value::Array(_)) {
                 return Err(
                     "replace operation value must be object or array: %!w(<nil>)".to_owned()
@@ -151,7 +169,7 @@ impl Document {
             return Err(format!("{doc}: {from}: {MISSING}"));
         };
         let value =
-            get(source, &key).map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
+            get_mut(source, &key).map_err(|e| format!("error in copy for from: '{from}': {e}"))?;
         let value = value.cloned();
         let path = operation.path.as_deref();
         let path = path.ok_or(format!("copy operation failed to decode path: {MISSING}"))?;
@@ -174,10 +192,12 @@ impl Document {
         self.check_depth(segments(path) + depth)
     }
 
-    fn test(&mut self, operation: &Operation) -> Result<(), String> {
+    fn test(&mut self, mut operation: Operation) -> Result<(), String> {
+        operation.value.iter_mut().for_each(json::parse_raw);
         let path = operation.path()?;
         let failed = || Err(format!("testing value {path} failed: test failed"));
         if path.is_empty() {
+            json::parse_raw(&mut self.value);
             let same = operation.value.as_ref() == Some(&self.value);
             return if same { Ok(()) } else { failed() };
         }
@@ -185,8 +205,12 @@ impl Document {
             let doc = "test operation does not apply: is missing path";
             return Err(format!("{doc}: {path}: {MISSING}"));
         };
-        let found = get(container, &key);
+        let found = get_mut(container, &key);
         let found = found.map_err(|e| format!("error in test for path: '{path}': {e}"))?;
+        let found = found.map(|value| {
+            json::parse_raw(value);
+            &*value
+        });
         // A missing value, in the document or in the operation, equals null.
         let same =
             found.unwrap_or(&Value::Null) == operation.value.as_ref().unwrap_or(&Value::Null);
@@ -207,10 +231,13 @@ impl Document {
 }
 
 /// Returns the member or item; `None` if an object lacks the member.
-fn get<'a>(container: &'a Value, key: &str) -> Result<Option<&'a Value>, String> {
+fn get_mut<'a>(container: &'a mut Value, key: &str) -> Result<Option<&'a mut Value>, String> {
     match container {
-        Value::Array(items) => Ok(items.get(index(key, items.len())?)),
-        other => Ok(other.get(key)),
+        Value::Array(items) => {
+            let i = index(key, items.len())?;
+            Ok(items.get_mut(i))
+        }
+        other => Ok(other.get_mut(key)),
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod error;
 mod json_patch;
+mod lazy;
 mod members;
 mod merge_patch;
 mod read;
@@ -59,6 +60,19 @@ pub fn apply(
         PatchType::Merge => merge_patch::apply(current, patch),
         PatchType::StrategicMerge => strategic_merge::apply(schema, ty, current, patch),
     }
+}
+
+/// Returns the text that upstream's errors show of the result of a JSON patch or a merge patch that
+/// applies to the object in `current`: lists and objects that the patch left alone are written as
+/// they were, in the object and in the patch, and the members of others are sorted.
+pub fn shown(patch_type: PatchType, current: &[u8], patch: &[u8]) -> Option<String> {
+    let current = lazy::raw(current);
+    let value = match patch_type {
+        PatchType::Json => json_patch::shown(current, patch)?,
+        PatchType::Merge => merge_patch::shown(current, patch),
+        PatchType::StrategicMerge => return None,
+    };
+    Some(pintle_value::json::to_string(&value))
 }
 
 /// The body of a fuzz target. The input is a byte that selects the patch type, an object, a zero

@@ -5,10 +5,10 @@
 
 use std::convert::Infallible;
 
-use pintle_value::{Map, Value};
+use pintle_value::{Map, Value, json};
 
 use crate::{
-    Error, Patched, members,
+    Error, Patched, lazy, members,
     read::{read, texts},
 };
 
@@ -30,8 +30,22 @@ pub(crate) fn apply(current: &Value, patch: &[u8]) -> Result<Patched, Error> {
     Ok(Patched { value, problems: texts(&problems) })
 }
 
+/// Returns the result with each value as the text that it was, unless the patch changed something
+/// in it: then its members are sorted.
+pub(crate) fn shown(mut current: Value, patch: &[u8]) -> Value {
+    let mut patch = lazy::raw(patch);
+    lazy::open(&mut current);
+    lazy::open(&mut patch);
+    match (current, patch) {
+        (Value::Object(current), Value::Object(patch)) => merge(current, patch).into(),
+        (current, _) => current,
+    }
+}
+
 fn merge(current: Map, patch: Map) -> Map {
-    let Ok(merged) = members::merge(current, patch, |_, current, change| {
+    let Ok(merged) = members::merge(current, patch, |_, mut current, mut change| {
+        current.iter_mut().for_each(lazy::open);
+        lazy::open(&mut change);
         Ok::<_, Infallible>(match (current, change) {
             (_, Value::Null) => None,
             (Some(Value::Object(current)), Value::Object(change)) => {
@@ -39,6 +53,7 @@ fn merge(current: Map, patch: Map) -> Map {
             }
             (Some(Value::Object(_)), change) => Some(change),
             (_, mut change) => {
+                json::parse_raw(&mut change);
                 prune(&mut change);
                 Some(change)
             }

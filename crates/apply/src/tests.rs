@@ -6,7 +6,7 @@ use pintle_schema::{Schema, TypeId, builtin};
 use pintle_value::{DEPTH_MAX, Map, Str, Value, json};
 use proptest::prelude::*;
 
-use crate::{Error, PatchType, apply};
+use crate::{Error, PatchType, apply, shown};
 
 /// Checks rows of `{"original": …, "patch": …}` with the expected `result`, or an `error` where
 /// upstream rejects the patch.
@@ -49,6 +49,59 @@ fn json_patches_match_upstream() {
 fn merge_patches_match_upstream() {
     let rows = include_str!("../testdata/merge_patch.jsonl");
     check_rows(rows, |original, patch| patched(PatchType::Merge, original, patch));
+}
+
+#[test]
+fn untouched_parts_are_shown_as_they_were() {
+    use PatchType::{Json, Merge};
+    let rows = [
+        (
+            Merge,
+            r#"{"z":{"y":1,"x":{"d":1,"c":2}},"a":[{"q":1,"p":null}]}"#,
+            r#"{"z": {"y": null}, "b": {"n": null, "m": [null, {"k": null, "j": 1}]}}"#,
+            r#"{"a":[{"q":1,"p":null}],"b":{"m":[null,{"j":1}]},"z":{"x":{"d":1,"c":2}}}"#,
+        ),
+        (
+            Merge,
+            r#"{"z":{"y":1,"x":null}}"#,
+            r#"{"z":{"x":{"b":null,"a":"<"}}}"#,
+            r#"{"z":{"x":{"a":"\u003c"},"y":1}}"#,
+        ),
+        (
+            Merge,
+            r#"{"z":{"y":1}}"#,
+            r#"{"z":[{"b":null,"a":1.0}]}"#,
+            r#"{"z":[{"b":null,"a":1.0}]}"#,
+        ),
+        (
+            Json,
+            r#"{"z":{"y":1,"x":{"d":1,"c":2}},"a":[{"q":1,"p":null}]}"#,
+            r#"[{"op":"add","path":"/a/-","value":{"f":1.5,"e":null,"d": "A&"}}]"#,
+            r#"{"a":[{"q":1,"p":null},{"f":1.5,"e":null,"d":"A\u0026"}],"z":{"y":1,"x":{"d":1,"c":2}}}"#,
+        ),
+        (
+            Json,
+            r#"{"z":{"y":1,"x":{"d":1,"c":2}}}"#,
+            r#"[{"op":"test","path":"/z","value":{"x":{"c":2,"d":1},"y":1}}]"#,
+            r#"{"z":{"x":{"c":2,"d":1},"y":1}}"#,
+        ),
+        (
+            Json,
+            r#"{"z":{"y":1,"x":{"d":1,"c":2}}}"#,
+            r#"[{"op":"copy","from":"/z/x","path":"/z/w"},{"op":"replace","path":"/z/x/d","value":2}]"#,
+            r#"{"z":{"w":{"d":1,"c":2},"x":{"c":2,"d":2},"y":1}}"#,
+        ),
+        (
+            Json,
+            r#"{"z":{"y":1,"x":{"d":1,"c":2}}}"#,
+            r#"[{"op":"remove","path":"/z/y"},{"op":"move","from":"/z/x","path":"/x"}]"#,
+            r#"{"x":{"d":1,"c":2},"z":{}}"#,
+        ),
+    ];
+    for (patch_type, current, patch, expected) in rows {
+        let found = shown(patch_type, current.as_bytes(), patch.as_bytes());
+        assert_eq!(found.as_deref(), Some(expected), "{patch}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use pintle_value::Value;
 
 use super::quote;
+use crate::lazy;
 
 /// Returns the object or list that contains the target of `path`, and the target's key or index in
 /// it.
@@ -21,6 +22,7 @@ pub(super) fn container<'v>(root: &'v mut Value, path: &str) -> Option<(&'v mut 
             }
             _ => return None,
         };
+        lazy::open(node);
     }
     matches!(node, Value::Object(_) | Value::Array(_)).then(|| (node, unescaped(key)))
 }

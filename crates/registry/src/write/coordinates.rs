@@ -9,6 +9,7 @@ use pintle_value::{Map, Path, Str, Value, json};
 
 use super::Write;
 use super::body::summary;
+use super::patch::refused;
 use crate::Resource;
 
 impl Write<'_> {
@@ -58,8 +59,12 @@ impl Write<'_> {
     }
 
     /// Checks that a patched object still has its kind and version. The rules are those for a
-    /// request body, but errors name the patch (STRAT-09).
-    pub(super) fn check_patched(&self, tree: &Value) -> Result<(), Status> {
+    /// request body, but errors name the patch and show its result (STRAT-09).
+    pub(super) fn check_patched(
+        &self,
+        tree: &Value,
+        shown: impl Fn() -> Option<String>,
+    ) -> Result<(), Status> {
         let resource = &self.target.resource;
         let api_version = resource.api_version();
         let [kind, version] = ["kind", "apiVersion"].map(|member| tree.get(member));
@@ -68,11 +73,7 @@ impl Write<'_> {
         if same(kind, &resource.kind) && same(version, &api_version) {
             return Ok(());
         }
-        let refuse = |why: &str| {
-            let shown = Value::from(json::to_string(tree));
-            let error = field::Error::invalid(&Path::new("patch"), &shown, why);
-            Err(Status::invalid(&GroupKind::default(), "", &[error]))
-        };
+        let refuse = |why: &str| Err(refused(shown().unwrap_or_default(), why));
         for (member, value) in [("kind", kind), ("apiVersion", version)] {
             if let Some(other) = value.filter(|value| !value.is_null() && value.as_str().is_none())
             {
@@ -88,7 +89,7 @@ impl Write<'_> {
         let (kind, version) = (text(kind), text(version));
         if resource.typed_items {
             if kind.is_empty() {
-                return refuse(&missing_kind(tree));
+                return refuse(&missing_kind(&shown().unwrap_or_default()));
             }
             if version != api_version {
                 let words = format!("must be {api_version}");
@@ -110,6 +111,13 @@ impl Write<'_> {
             return Ok(());
         }
         refuse(&no_conversion((&version, &kind), (&resource.api_version(), &resource.kind)))
+    }
+
+    fn unnamed(&self) -> Status {
+        Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            self.target.name
+        ))
     }
 
     /// Refuses a custom resource with another kind. Upstream does so only in validation
@@ -182,10 +190,7 @@ impl Write<'_> {
         let wanted = &self.target.name;
         let own = pintle_meta::object::name(tree);
         if own.is_empty() {
-            return Err(Status::bad_request(format!(
-                "the name of the object ({wanted} based on URL) was undeterminable: name must be \
-                 provided"
-            )));
+            return Err(self.unnamed());
         }
         if own != *wanted {
             return Err(Status::bad_request(format!(
@@ -221,7 +226,8 @@ fn check_meta(kind: &str, tree: &Value) -> Result<(), pintle_schema::Error> {
 fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status> {
     let text = |member| tree.str_at(&[member]).unwrap_or_default();
     if text("kind").is_empty() {
-        let (why, shown) = (missing_kind(tree), json::to_string(tree));
+        let shown = json::to_string(tree);
+        let why = missing_kind(&shown);
         return Err(Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({})",
             summary(shown.as_bytes())
@@ -237,8 +243,8 @@ fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status
     Ok(())
 }
 
-fn missing_kind(tree: &Value) -> String {
-    format!("Object 'Kind' is missing in '{}'", json::to_string(tree))
+fn missing_kind(json: &str) -> String {
+    format!("Object 'Kind' is missing in '{json}'")
 }
 
 fn not_registered(kind: &str, api_version: &str) -> String {

@@ -39,7 +39,8 @@ impl Write<'_> {
             // Upstream does not decode the result of a strategic merge patch again, so it ignores
             // the kind in it.
             if algorithm != Algorithm::StrategicMerge {
-                self.check_patched(&draft.tree)?;
+                let shown = || shown(algorithm, schema, &current, patch);
+                self.check_patched(&draft.tree, shown)?;
             }
             resource.stamp(&mut draft.tree);
             self.set_namespace(&mut draft.tree)?;
@@ -69,8 +70,10 @@ impl Write<'_> {
         let apply = || pintle_apply::apply(algorithm, schema, ty, current, patch);
         let pintle_apply::Patched { value: mut tree, mut problems } =
             apply().map_err(|e| e.status())?;
-        let result = || Some(shown(schema, ty, &apply().ok()?.value));
-        let refused = |why: &str| refused(algorithm, patch, result, why);
+        let refused = |why: &str| {
+            let shown = shown(algorithm, (schema, ty), current, patch);
+            refused(shown.unwrap_or_default(), why)
+        };
         let of_fields = decode::conform(schema, ty, &mut tree).map_err(|error| {
             // Upstream converts the result of a strategic merge patch, and decodes that of others.
             let converted = match algorithm {
@@ -86,33 +89,27 @@ impl Write<'_> {
     }
 }
 
-/// Returns a patch's result as upstream prints it: the object's members sorted, nested members in
-/// the order of their declaration.
-fn shown(schema: &Schema, ty: TypeId, made: &Value) -> String {
-    let Some(members) = made.as_object() else { return json::to_string(made) };
-    let members = members.iter().map(|(key, value)| {
-        let mut alone = Vec::new();
-        let object = Value::from([(key.as_str(), value.clone())]);
-        pintle_schema::encode::write(schema, ty, &object, &mut alone);
-        let text = String::from_utf8_lossy(&alone).into_owned();
-        text.trim_start_matches('{').strip_suffix('}').unwrap_or_default().to_owned()
-    });
-    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+/// Returns what the error of a refused patch shows: the patch's result, or a strategic merge patch
+/// itself as Go prints it.
+fn shown(
+    algorithm: Algorithm,
+    (schema, ty): (&Schema, TypeId),
+    current: &Value,
+    patch: &[u8],
+) -> Option<String> {
+    match algorithm {
+        Algorithm::Json | Algorithm::Merge => {
+            let mut json = Vec::new();
+            pintle_schema::encode::write(schema, ty, current, &mut json);
+            pintle_apply::shown(algorithm, &json, patch)
+        }
+        Algorithm::StrategicMerge => json::parse(patch).ok().map(|patch| plain(&patch)),
+    }
 }
 
-/// Returns the Status of a patch whose result is not an object of the kind (STRAT-09). It shows the
-/// result, or the strategic merge patch itself as Go prints it, and names no object.
-fn refused(
-    algorithm: Algorithm,
-    patch: &[u8],
-    result: impl Fn() -> Option<String>,
-    why: &str,
-) -> Status {
-    let shown = match algorithm {
-        Algorithm::Json | Algorithm::Merge => result(),
-        Algorithm::StrategicMerge => json::parse(patch).ok().map(|patch| plain(&patch)),
-    };
-    let shown = Value::from(shown.unwrap_or_default());
-    let error = field::Error::invalid(&Path::new("patch"), &shown, why);
+/// Returns the Status of a patch whose result is not an object of the kind (STRAT-09). It names no
+/// object.
+pub(super) fn refused(shown: String, why: &str) -> Status {
+    let error = field::Error::invalid(&Path::new("patch"), &Value::from(shown), why);
     Status::invalid(&GroupKind::default(), "", &[error])
 }
