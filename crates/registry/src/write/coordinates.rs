@@ -100,9 +100,11 @@ impl Write<'_> {
             check_typed(tree, &resource.kind, &api_version)?;
             return self.check_own_kind(tree);
         }
-        // Absent members keep their old values.
+        if version.is_empty() {
+            return self.refuse_unversioned(tree, &shown);
+        }
+        // An absent kind keeps its old value.
         let kind = if kind.is_empty() { resource.kind.to_string() } else { kind };
-        let version = if version.is_empty() { api_version } else { version };
         let (_, served) = self.registry.resources();
         if !served.iter().any(|r| r.kind == kind && r.api_version() == version) {
             return refuse(&not_registered(&kind, &version));
@@ -111,6 +113,24 @@ impl Write<'_> {
             return Ok(());
         }
         refuse(&no_conversion((&version, &kind), (&resource.api_version(), &resource.kind)))
+    }
+
+    /// Refuses a patched object without a version. Upstream decodes it as its internal type, which
+    /// has no field of the same name, so that the object has no name.
+    fn refuse_unversioned(
+        &self,
+        tree: &Value,
+        shown: &impl Fn() -> Option<String>,
+    ) -> Result<(), Status> {
+        let members = tree.as_object().into_iter().flat_map(Map::keys);
+        let unknown = members.filter(|name| !matches!(name.as_str(), "apiVersion" | "kind"));
+        let problems: Vec<String> =
+            unknown.map(|name| Problem::Unknown(name.to_string()).to_string()).collect();
+        self.report_field_problems(problems.iter().cloned(), || {
+            let why = format!("strict decoding error: {}", problems.join(", "));
+            refused(shown().unwrap_or_default(), &why)
+        })?;
+        Err(self.unnamed())
     }
 
     fn unnamed(&self) -> Status {
