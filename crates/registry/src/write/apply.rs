@@ -37,7 +37,9 @@ impl Write<'_> {
 
     async fn try_apply(&self, configuration: &Configuration) -> Result<Attempt, Status> {
         let existing = self.existing();
-        if existing.is_none() && !self.target.subresource.is_empty() {
+        let creates =
+            self.target.subresource.is_empty() || self.target.resource.strategy.create_on_update();
+        if existing.is_none() && !creates {
             return Err(self.not_found());
         }
         let old = match &existing {

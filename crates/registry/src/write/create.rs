@@ -103,7 +103,10 @@ impl Write<'_> {
             // Only a conflict about an assigned value is tried again here.
             let only = resource.allocator.is_none();
             let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
-            self.assign(&mut tree, None)?;
+            // As in upstream, whose storages of subresources have no allocator.
+            if self.target.subresource.is_empty() {
+                self.assign(&mut tree, None)?;
+            }
             resource.strategy.prepare_create(&mut tree);
             resource.strategy.set_timestamps(&mut tree, None, self.context.now);
             self.validate(&tree, None)?;

@@ -37,8 +37,7 @@ impl Write<'_> {
         work::ahead(self.target.resource.work(body.bytes.len())).await;
         let mut draft = self.decode_named(body)?;
         let is_conditional = !object::resource_version(&draft.tree).is_empty();
-        let create =
-            self.target.resource.strategy.create_on_update() && self.target.subresource.is_empty();
+        let create = self.target.resource.strategy.create_on_update();
         let mut queued = None;
         for _ in 0..ATTEMPTS_MAX {
             let Some(existing) = self.existing() else {
