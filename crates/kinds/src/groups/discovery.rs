@@ -8,7 +8,7 @@ use pintle_value::Value;
 
 use super::core::is_servers_own;
 use crate::{
-    addresses::{is_ipv6, special_ip},
+    addresses::{canonical_ip, is_ipv6, special_ip},
     checks::{WARNINGS_MAX, frozen, items, unchanged},
     defaults::{
         Constant::Text,
@@ -20,8 +20,8 @@ use crate::{
     formats::{ip, odd_ip},
     kind::{Kind, kind},
     rules::{
-        Format, Rule,
-        Rule::{Choice, Do, Formatted, Given, OneOf},
+        Format,
+        Rule::{Choice, Do, Given, OneOf},
         Rules, check, errors,
     },
     strategy::{PLAIN, Strategy},
@@ -42,8 +42,10 @@ const SLICE: Strategy = Strategy {
     },
     validate: |new, old| {
         let mut wrong = errors(new, RULES);
-        check_addresses(&Field::root(new), old, &mut wrong);
-        check(&Field::root(new), PORTS, &mut wrong);
+        // Stored endpoints are accepted.
+        if old.is_none_or(|old| old.get("endpoints") != new.get("endpoints")) {
+            check_endpoints(&Field::root(new), &mut wrong);
+        }
         wrong.extend(unchanged(new, old, &[frozen(&["addressType"])]));
         wrong
     },
@@ -79,27 +81,10 @@ fn hosts(slice: &Value) -> BTreeSet<String> {
     hosts.map(str::to_owned).collect()
 }
 
-const RULES: Rules = &[Choice("addressType", &["FQDN", "IPv4", "IPv6"])];
+const RULES: Rules = &[Choice("addressType", &["FQDN", "IPv4", "IPv6"]), Do(check_ports)];
 
-const PORTS: Rules = &[
-    Do(|slice, errors| too_many(&slice.get("ports"), PORTS_MAX, errors)),
-    Rule::Each(
-        "ports",
-        &[
-            Formatted("name", names::dns1123_label),
-            OneOf("protocol", &["SCTP", "TCP", "UDP"]),
-            Given("appProtocol", names::qualified_name),
-        ],
-    ),
-    Do(|slice, errors| {
-        let mut seen = BTreeSet::new();
-        for port in slice.items("ports") {
-            if !seen.insert(port.str("name").to_owned()) {
-                errors.push(port.get("name").duplicate());
-            }
-        }
-    }),
-];
+const PORT: Rules =
+    &[OneOf("protocol", &["SCTP", "TCP", "UDP"]), Given("appProtocol", names::qualified_name)];
 
 const ENDPOINTS_MAX: usize = 1000;
 const ADDRESSES_MAX: usize = 100;
@@ -117,18 +102,29 @@ fn too_many(field: &Field<'_>, max: usize, errors: &mut Errors) {
     }
 }
 
-/// Checks the endpoints. Stored addresses are accepted.
-fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn check_ports(slice: &Field<'_>, errors: &mut Errors) {
+    let ports = slice.items("ports");
+    if ports.len() > PORTS_MAX {
+        return too_many(&slice.get("ports"), PORTS_MAX, errors);
+    }
+    let mut seen = BTreeSet::new();
+    for port in ports {
+        let name = port.get("name");
+        if !name.is_empty() {
+            name.all_invalid(names::dns1123_label(name.text()), errors);
+        }
+        if !seen.insert(name.text().to_owned()) {
+            errors.push(name.duplicate());
+        }
+        check(&port, PORT, errors);
+    }
+}
+
+fn check_endpoints(slice: &Field<'_>, errors: &mut Errors) {
     let endpoints = slice.get("endpoints");
     if slice.items("endpoints").len() > ENDPOINTS_MAX {
         return too_many(&endpoints, ENDPOINTS_MAX, errors);
     }
-    let stored = old.map(|old| items(old, &["endpoints"])).unwrap_or_default();
-    let known: BTreeSet<&str> = stored
-        .iter()
-        .flat_map(|endpoint| items(endpoint, &["addresses"]))
-        .filter_map(Value::as_str)
-        .collect();
     let kind = slice.str("addressType");
     for endpoint in slice.items("endpoints") {
         let addresses = endpoint.get("addresses");
@@ -136,7 +132,7 @@ fn check_addresses(slice: &Field<'_>, old: Option<&Value>, errors: &mut Errors) 
             errors.push(addresses.required("must contain at least 1 address"));
         }
         too_many(&addresses, ADDRESSES_MAX, errors);
-        for address in endpoint.items("addresses").filter(|one| !known.contains(one.text())) {
+        for address in endpoint.items("addresses") {
             check_address((&addresses, &address), kind, is_servers_own(slice.value()), errors);
         }
         if let Some(node) = endpoint.find("nodeName") {
@@ -178,7 +174,7 @@ fn check_address(
 ) {
     let text = address.text();
     let wrong = match kind {
-        "IPv4" | "IPv6" => match ip(text) {
+        "IPv4" | "IPv6" => match if kind == "IPv4" { ip(text) } else { canonical_ip(text) } {
             wrong if wrong.is_empty() => {
                 if is_ipv6(text) != (kind == "IPv6") {
                     // As in upstream, this error has the path of the list.

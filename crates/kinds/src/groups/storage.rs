@@ -119,6 +119,14 @@ const DRIVER_RULES: Rules = &[Rule::At(
                 errors.push(period.invalid("must be greater than or equal to 10 seconds"));
             }
         }),
+        Do(|spec, errors| {
+            let in_secrets = spec.get("serviceAccountTokenInSecrets");
+            if in_secrets.is_set() && spec.get("tokenRequests").is_empty() {
+                let words =
+                    "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+                errors.push(in_secrets.invalid(words));
+            }
+        }),
     ],
 )];
 
@@ -136,11 +144,6 @@ fn check_token_requests(spec: &Field<'_>, errors: &mut Errors) {
             _ => continue,
         };
         errors.push(seconds.invalid(words));
-    }
-    let in_secrets = spec.get("serviceAccountTokenInSecrets");
-    if in_secrets.is_set() && spec.get("tokenRequests").is_empty() {
-        let words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        errors.push(in_secrets.invalid(words));
     }
 }
 
@@ -406,10 +409,7 @@ const ATTACHMENT_RULES: Rules = &[Rule::At(
                 (false, false) => errors.push(source.required(ONE_SOURCE)),
                 (true, true) => errors.push(source.forbidden(ONE_SOURCE)),
                 (false, true) => {
-                    if volume.is_empty() {
-                        errors.push(volume.required("must specify non empty persistentVolumeName"));
-                    }
-                    volume.all_invalid(names::dns1123_subdomain(volume.text()), errors);
+                    required(&volume, "must specify non empty persistentVolumeName", errors)
                 }
                 (true, false) => {
                     super::core::volume::check_inline(&source.get("inlineVolumeSpec"), errors);
@@ -420,6 +420,11 @@ const ATTACHMENT_RULES: Rules = &[Rule::At(
             let node = spec.get("nodeName");
             let wrong = names::dns1123_subdomain(node.text());
             errors.extend(wrong.into_iter().map(|words| node.invalid_as(node.text(), words)));
+        }),
+        Do(|spec, errors| {
+            if let Some(volume) = spec.get("source").find("persistentVolumeName") {
+                volume.all_invalid(names::dns1123_subdomain(volume.text()), errors);
+            }
         }),
     ],
 )];

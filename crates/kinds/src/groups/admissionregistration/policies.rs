@@ -27,6 +27,7 @@ pub(super) fn validate_validating(policy: &Value) -> Errors {
     let policy = Field::root(policy);
     let spec = policy.get("spec");
     check_head(&spec, &mut errors);
+    check_steps(&spec, &mut errors);
     let (validations, annotations) = (spec.get("validations"), spec.get("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         let words = "validations or auditAnnotations must contain at least one item";
@@ -61,6 +62,7 @@ pub(super) fn validate_mutating(policy: &Value) -> Errors {
     let spec = policy.get("spec");
     check_head(&spec, &mut errors);
     check_mutating(&spec.get("matchConstraints"), &mut errors);
+    check_steps(&spec, &mut errors);
     let mutations = spec.get("mutations");
     required(&mutations, "mutations must contain at least one item", &mut errors);
     for mutation in spec.items("mutations") {
@@ -84,7 +86,7 @@ fn check_mutating(constraints: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the members that both kinds of policies have.
+/// Checks what both kinds of policies say about failures, parameters and matching resources.
 fn check_head(spec: &Field<'_>, errors: &mut Errors) {
     check(spec, &[OneOf("failurePolicy", FAILURE_POLICIES)], errors);
     if let Some(kind) = spec.find("paramKind") {
@@ -97,6 +99,10 @@ fn check_head(spec: &Field<'_>, errors: &mut Errors) {
     } else {
         errors.push(constraints.required(""));
     }
+}
+
+/// Checks the conditions and variables, which both kinds of policies have.
+fn check_steps(spec: &Field<'_>, errors: &mut Errors) {
     check_conditions(spec, errors);
     for variable in spec.items("variables") {
         let (name, expression) = (variable.get("name"), variable.get("expression"));

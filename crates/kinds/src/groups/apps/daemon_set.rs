@@ -43,11 +43,11 @@ pub(super) const DAEMON_SET: Strategy = Strategy {
         let object = Field::root(new);
         let spec = object.get("spec");
         let mut errors = Errors::new();
+        workload::check_same_selector(&spec, old, &mut errors);
         check_selector(&spec, &mut errors);
         pods::check_template(&spec.get("template"), workload::old_template(old), &mut errors);
         workload::check_lasting(&spec, "DaemonSet", &mut errors);
         check(&spec, ROLLOUT, &mut errors);
-        workload::check_same_selector(&spec, old, &mut errors);
         errors
     },
     declared_rules: false,

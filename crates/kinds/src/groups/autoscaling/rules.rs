@@ -135,12 +135,12 @@ fn check_behavior(rules: &Field<'_>, errors: &mut Errors) {
     if select.is_set() && !SELECT_POLICIES.contains(&select.text()) {
         errors.push(select.not_supported(SELECT_POLICIES));
     }
+    required(&rules.get("policies"), "must specify at least one Policy", errors);
+    rules.items("policies").for_each(|policy| check_policy(&policy, errors));
     let tolerance = rules.get("tolerance");
     if amounts::parse(&tolerance).is_some_and(|tolerance| tolerance.signum() < 0) {
         errors.push(tolerance.invalid(NOT_NEGATIVE));
     }
-    required(&rules.get("policies"), "must specify at least one Policy", errors);
-    rules.items("policies").for_each(|policy| check_policy(&policy, errors));
 }
 
 fn check_policy(policy: &Field<'_>, errors: &mut Errors) {

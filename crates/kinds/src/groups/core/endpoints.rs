@@ -30,28 +30,37 @@ pub(super) const ENDPOINTS: Strategy = Strategy {
         if old.is_some_and(|old| old.get("subsets") == new.get("subsets")) {
             return Errors::new();
         }
-        let mut errors = errors(new, RULES);
-        if !is_servers_own(new) {
-            check(&Field::root(new), REACHABLE, &mut errors);
-        }
-        errors
+        errors(new, if is_servers_own(new) { OWN_RULES } else { RULES })
     },
     warnings: |new, _| odd_addresses(new),
     ..PLAIN
 };
 
-const RULES: Rules = &[Each("subsets", SUBSET)];
+const RULES: Rules = &[Each(
+    "subsets",
+    &[
+        Do(check_filled),
+        Each("addresses", REACHABLE_ADDRESS),
+        Each("notReadyAddresses", REACHABLE_ADDRESS),
+        Do(check_ports),
+    ],
+)];
 
-const SUBSET: Rules = &[
-    Do(|subset, errors| {
-        if subset.get("addresses").is_empty() && subset.get("notReadyAddresses").is_empty() {
-            errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
-        }
-    }),
-    Each("addresses", ADDRESS),
-    Each("notReadyAddresses", ADDRESS),
-    Do(check_ports),
-];
+const OWN_RULES: Rules = &[Each(
+    "subsets",
+    &[
+        Do(check_filled),
+        Each("addresses", ADDRESS),
+        Each("notReadyAddresses", ADDRESS),
+        Do(check_ports),
+    ],
+)];
+
+fn check_filled(subset: &Field<'_>, errors: &mut Errors) {
+    if subset.get("addresses").is_empty() && subset.get("notReadyAddresses").is_empty() {
+        errors.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
+    }
+}
 
 const ADDRESS: Rules = &[
     Do(|address, errors| address.get("ip").all_invalid(ip(address.str("ip")), errors)),
@@ -63,13 +72,10 @@ const ADDRESS: Rules = &[
     }),
 ];
 
-const REACHABLE: Rules = &[Each(
-    "subsets",
-    &[Each("addresses", REACHABLE_ADDRESS), Each("notReadyAddresses", REACHABLE_ADDRESS)],
-)];
-
-const REACHABLE_ADDRESS: Rules =
-    &[Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors))];
+const REACHABLE_ADDRESS: Rules = &[
+    Do(|address, errors| check(address, ADDRESS, errors)),
+    Do(|address, errors| address.get("ip").all_invalid(special_ip(address.str("ip")), errors)),
+];
 
 /// Whether the endpoints are those of the API server itself, which only its own machine may be able
 /// to reach.
