@@ -1,5 +1,6 @@
 //! Nodes.
 
+mod annotations;
 mod rules;
 
 use pintle_registry::Owned;

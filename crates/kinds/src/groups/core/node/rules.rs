@@ -10,6 +10,7 @@ use pintle_meta::{
 };
 use pintle_value::{Value, order::Ordered};
 
+use super::annotations;
 use crate::{
     addresses::{Range, canonical_range},
     amounts::amount,
@@ -23,6 +24,8 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let node = Field::root(new);
+    let metadata = node.get("metadata");
+    annotations::check(&metadata.get("annotations"), &mut errors);
     check_taints(&node, &mut errors);
     check_resources(&node, &mut errors);
     check_swap(&node, &mut errors);
@@ -45,10 +48,14 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
 
 /// Upstream's paths have `metadata` instead of `spec`.
 fn check_taints(node: &Field<'_>, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
     let spec = node.get("spec");
-    let metadata = spec.called("metadata");
-    for taint in metadata.items("taints") {
+    check_taint_list(&spec.called("metadata"), "taints", errors);
+}
+
+/// Checks the taints in the list of that name.
+pub(super) fn check_taint_list(holder: &Field<'_>, list: &str, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for taint in holder.items(list) {
         let key = taint.get("key");
         key.all_invalid(names::qualified_name(key.text()), errors);
         let value = taint.get("value");
