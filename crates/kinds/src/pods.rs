@@ -32,7 +32,18 @@ pub(crate) const GATED: &[Gate] = &[
     gates::of(Feature::GenericWorkload, &[&["schedulingGroup"]]),
 ];
 
-/// The same fields in the pod templates of workloads.
+/// Fields of the status of pods behind gates that are off: `ImageVolumeWithDigest` and
+/// `DRANodeAllocatableResources`.
+pub(crate) const GATED_STATUS: &[Gate] = &[
+    gates::off(&[
+        &["containerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+        &["initContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+        &["ephemeralContainerStatuses", "*", "volumeMounts", "*", "volumeStatus"],
+    ]),
+    gates::off(&[&["nodeAllocatableResourceClaimStatuses"]]),
+];
+
+/// The fields of pod specs in the pod templates of workloads.
 pub(crate) const GATED_TEMPLATE: &[Gated] = &[(&["spec", "template", "spec"], GATED)];
 
 pub(crate) use defaults::{CLAIM_SPEC, DISKS, POD, POD_TEMPLATE, template_labels};

@@ -351,6 +351,7 @@ impl registry::Strategy for Strategy {
     }
 
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
+        gates::drop(new, Some(old), self.gated, self.features);
         // Writers of a subresource cannot change fields that they cannot own.
         if let Owned::Except(paths) = self.owned(part)
             && paths.iter().any(|path| *path == ["metadata"])

@@ -4,6 +4,7 @@ use pintle_registry::GracePeriod;
 use pintle_value::Value;
 
 use super::{json, strategy};
+use crate::{features::Features, gates};
 
 /// Prepares a create as the engine does: first it resets members that clients cannot set
 /// (META-11).
@@ -14,6 +15,7 @@ fn created(resource: &str, input: &str) -> Value {
         let [member] = path else { panic!("{resource} resets more than a member of the object") };
         object.make_object().remove(member);
     }
+    gates::drop(&mut object, None, strategy.gated, Features::NONE);
     (strategy.prepare_create)(&mut object);
     object
 }

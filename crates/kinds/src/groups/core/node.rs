@@ -11,6 +11,7 @@ use crate::{
         Row::{At, Do},
         first_of, is_set, set,
     },
+    gates,
     strategy::{PLAIN, Part, Strategy, part, selectable, truth},
 };
 
@@ -24,18 +25,16 @@ pub(super) const NODE: Strategy = Strategy {
         let rows = &[At("spec", &[Do(pod_ranges)]), At("status", &[Do(allocatable_is_capacity)])];
         set(object, rows);
     },
-    prepare_create: |node| {
-        remove(node, "spec", "configSource");
-        remove(node, "status", "config");
-    },
+    // The feature of these fields is removed.
+    gated: &[
+        (&["spec"], &[gates::off(&[&["configSource"]])]),
+        (&["status"], &[gates::off(&[&["config"]])]),
+    ],
     prepare_update: |new, old| {
         let node = new.make_object();
         match old.get("status").cloned() {
             Some(status) => _ = node.insert("status", status),
             None => _ = node.remove("status"),
-        }
-        if old.at(&["spec", "configSource"]).is_none() {
-            remove(new, "spec", "configSource");
         }
     },
     validate: rules::validate,
@@ -66,11 +65,5 @@ fn allocatable_is_capacity(status: &mut Map) {
         && !is_set(status, "allocatable")
     {
         status.insert("allocatable", capacity);
-    }
-}
-
-fn remove(node: &mut Value, part: &str, member: &str) {
-    if let Some(Value::Object(part)) = node.get_mut(part) {
-        part.remove(member);
     }
 }

@@ -50,7 +50,7 @@ pub(super) const POD: Strategy = Strategy {
     default: |object| set(object, pods::POD),
     prepare_create: pods::begin,
     note_time: conditions::note_time,
-    gated: &[(&["spec"], pods::GATED)],
+    gated: &[(&["spec"], pods::GATED), (&["status"], pods::GATED_STATUS)],
     validate: |new, old| match old {
         None => pods::validate_pod(new),
         Some(old) => pods::validate_update(new, old),
