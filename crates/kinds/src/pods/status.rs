@@ -16,7 +16,7 @@ use crate::{
     checks::IMMUTABLE,
     field::{Errors, Field},
     formats,
-    rules::within,
+    rules::{required, within},
 };
 
 /// Restores the members that kubelets must not change, and those that old kubelets omit.
@@ -66,13 +66,16 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::new();
     check_annotation_changes(&pod, old, Options::of_pod(old), &mut errors);
     check_conditions(&status, &mut errors);
-    let observed = status.get("observedGeneration");
-    if observed.int().is_some_and(|generation| generation < 0) {
-        errors.push(observed.invalid("must be a non-negative integer"));
-    }
     let node = status.get("nominatedNodeName");
     if !node.is_empty() && Some(node.value()) != old.at(&["status", "nominatedNodeName"]) {
         node.all_invalid(names::dns1123_subdomain(node.text()), &mut errors);
+        if !old.str_at(&["spec", "nodeName"]).unwrap_or_default().is_empty() {
+            errors.push(node.forbidden("may not be set on pods that are already bound to a node"));
+        }
+    }
+    let observed = status.get("observedGeneration");
+    if observed.int().is_some_and(|generation| generation < 0) {
+        errors.push(observed.invalid("must be a non-negative integer"));
     }
     let quality = status.get("qosClass");
     if quality.text() != old.str_at(&["status", "qosClass"]).unwrap_or_default() {
@@ -81,8 +84,12 @@ pub(crate) fn validate_status(new: &Value, old: &Value) -> Errors {
     let old = Field::root(old);
     check_transitions(&status, &old, &mut errors);
     check_claims(&status, &spec, &mut errors);
-    check_ips(&status, "podIPs", &mut errors);
-    check_host_ips(&status, &mut errors);
+    if let Some(extended) = status.find("extendedResourceClaimStatus") {
+        check_extended_claim(&extended, &spec, &mut errors);
+    }
+    let old_status = old.get("status");
+    check_ips(&status, &old_status, "podIPs", &mut errors);
+    check_host_ips(&status, &old_status, &mut errors);
     for list in STATUSES {
         check_users(&status, &spec, list, &mut errors);
     }
@@ -185,37 +192,78 @@ fn check_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_host_ips(status: &Field<'_>, errors: &mut Errors) {
+/// Checks the claim for the extended resources of a pod's containers.
+fn check_extended_claim(extended: &Field<'_>, spec: &Field<'_>, errors: &mut Errors) {
+    let mappings = extended.get("requestMappings");
+    required(&mappings, "at least one request mapping is required", errors);
+    let containers: BTreeMap<&str, Field<'_>> = ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|list| spec.items(list))
+        .map(|container| (container.str("name"), container))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for mapping in extended.items("requestMappings") {
+        let parts = ["containerName", "resourceName", "requestName"];
+        let [container, resource, request] = parts.map(|member| mapping.get(member));
+        match containers.get(container.text()) {
+            None => errors.push(container.invalid_as(container.text(), UNKNOWN_CONTAINER)),
+            Some(known)
+                if !known.get("resources").map("requests").contains_key(resource.text()) =>
+            {
+                errors.push(resource.invalid_as(resource.text(), UNKNOWN_RESOURCE));
+            }
+            Some(_) => {}
+        }
+        // As in upstream, this error has no index.
+        let wrong = names::dns1123_label(request.text());
+        extended.get("requestName").all_invalid_as(request.text(), wrong, errors);
+        if !seen.insert(parts.map(|member| mapping.str(member).to_owned())) {
+            errors.extend([container, resource, request].map(|field| field.duplicate()));
+        }
+    }
+    let claim = extended.get("resourceClaimName");
+    required(&claim, "", errors);
+    if !claim.is_empty() {
+        claim.all_invalid(names::dns1123_subdomain(claim.text()), errors);
+    }
+}
+
+const UNKNOWN_CONTAINER: &str =
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+const UNKNOWN_RESOURCE: &str = "must match the extended resource name of an entry in \
+                                spec.initContainers.resources.requests or \
+                                spec.containers.resources.requests";
+
+fn check_host_ips(status: &Field<'_>, old: &Field<'_>, errors: &mut Errors) {
     if let Some(first) = status.items("hostIPs").next() {
         let ip = first.get("ip");
         if ip.text() != status.str("hostIP") {
             errors.push(ip.invalid_as(ip.text(), "must be equal to `hostIP`"));
         }
     }
-    check_ips(status, "hostIPs", errors);
+    check_ips(status, old, "hostIPs", errors);
 }
 
-/// Checks that addresses are valid, and that each family has at most one. As in upstream, an error
-/// about an address has the path of its item.
-fn check_ips(status: &Field<'_>, list: &str, errors: &mut Errors) {
+/// Checks that addresses are valid or stored, and that each family has at most one. As in upstream,
+/// an error about an address has the path of its item.
+fn check_ips(status: &Field<'_>, old: &Field<'_>, list: &str, errors: &mut Errors) {
+    let known: BTreeSet<&str> = old.items(list).map(|item| item.str("ip")).collect();
     let ips: Vec<&str> = status.items(list).map(|item| item.str("ip")).collect();
-    for (item, ip) in status.items(list).zip(&ips) {
+    for (item, ip) in status.items(list).zip(&ips).filter(|(_, ip)| !known.contains(*ip)) {
         item.all_invalid_as(ip, formats::ip(ip), errors);
     }
     if ips.len() < 2 {
         return;
     }
     let is_v6 = |ip: &&str| formats::parse_ip(ip).map(|ip| matches!(ip, IpAddr::V6(_)));
-    let families: Option<Vec<bool>> = ips.iter().map(is_v6).collect();
-    if !families.is_some_and(|families| matches!(*families, [a, b] if a != b)) {
+    let families: Vec<Option<bool>> = ips.iter().map(is_v6).collect();
+    if let Some(i) = families.iter().position(Option::is_none) {
+        let why = format!("failed to check for dual stack with error:invalid IP[{i}]: {}", ips[i]);
+        errors.push(Error::internal(&status.get(list).path(), why));
+    }
+    if !matches!(*families, [Some(a), Some(b)] if a != b) {
         let words = "may specify no more than one IP for each IP family";
         errors.push(status.get(list).invalid(words));
-    }
-    let mut seen = BTreeSet::new();
-    for (item, ip) in status.items(list).zip(ips) {
-        if !seen.insert(ip) {
-            errors.push(item.duplicate());
-        }
     }
 }
 
