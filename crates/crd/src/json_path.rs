@@ -66,6 +66,11 @@ const VISITS_MAX: usize = 100_000;
 /// The number of bytes of text that count as one visited value.
 const VISIT_BYTES: usize = 64;
 
+/// Whether a text is a path, such as `.spec.replicas`.
+pub fn is_json_path(text: &str) -> bool {
+    JsonPath::parse(text).is_some()
+}
+
 impl JsonPath {
     /// Parses a path such as `.spec.replicas`; `None` if it is invalid.
     pub(crate) fn parse(text: &str) -> Option<Self> {

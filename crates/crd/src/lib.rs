@@ -32,6 +32,7 @@ pub use adapt::adapt_to_v1;
 pub use built_in::{BuiltIn, BuiltInResource};
 pub use check::{validate, validate_v1beta1, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
+pub use json_path::is_json_path;
 pub use resource::{resources, storage_resource};
 pub use schemas::{Source, type_name};
 pub use v1beta1::{UNEXPRESSED, V1BETA1, to_v1, to_v1beta1};

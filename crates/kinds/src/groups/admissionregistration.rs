@@ -88,6 +88,7 @@ const VALIDATING_POLICY: Strategy = Strategy {
     parts: &[Part {
         validate: |new, _| {
             let mut errors = Errors::new();
+            policies::check_type_checking(&Field::root(new).get("status"), &mut errors);
             conditions::check(&Field::root(new).get("status"), &mut errors);
             errors
         },

@@ -55,6 +55,20 @@ pub(super) fn validate_validating(policy: &Value) -> Errors {
     errors
 }
 
+/// Checks the warnings about expressions in a policy's status.
+pub(super) fn check_type_checking(status: &Field<'_>, errors: &mut Errors) {
+    for warning in status.get("typeChecking").items("expressionWarnings") {
+        required(&warning.get("warning"), "", errors);
+        let reference = warning.get("fieldRef");
+        let path = reference.text().trim();
+        if path.is_empty() {
+            errors.push(reference.required(""));
+        } else if !pintle_crd::is_json_path(path) {
+            errors.push(reference.invalid_as(path, "invalid JSONPath"));
+        }
+    }
+}
+
 /// Validates a MutatingAdmissionPolicy.
 pub(super) fn validate_mutating(policy: &Value) -> Errors {
     let mut errors = Errors::new();
