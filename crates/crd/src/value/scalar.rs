@@ -50,54 +50,94 @@ impl Validator<'_> {
     pub(super) fn number(&mut self, schema: &Structural, rules: Option<&Rules>, value: &Value) {
         self.findings.checks += 1;
         let (Some(rules), Some(x)) = (rules, number(value)) else { return };
-        self.check_range(schema, rules, value, x);
+        self.check_range(schema, rules, value, "Checked");
         if let Some(factor) = rules.multiple_of {
-            let whole = match value {
-                Value::Int(n) if factor.fract() == 0.0 && factor >= 1.0 => n % (factor as i64) == 0,
-                _ if factor < 1.0 => is_whole(1.0 / factor * x),
-                _ => is_whole(x / factor),
-            };
-            if !whole {
-                self.invalid(value, format!("should be a multiple of {}", shown(factor, value)));
-            }
+            let factor = self.bound(schema, rules, value, (factor, "MultipleOf"));
+            self.check_multiple(value, x, &factor);
         }
         if let Some(least) = rules.minimum {
+            let least = self.bound(schema, rules, value, (least, "Minimum boundary"));
             let (exclusive, words) = (rules.exclusive_minimum, "should be greater than");
-            if x < least || (exclusive && x == least) {
-                self.beyond(value, words, exclusive, least);
+            if is_below(value, x, &least, exclusive) {
+                self.beyond(value, words, exclusive, &least);
             }
         }
         if let Some(most) = rules.maximum {
+            let most = self.bound(schema, rules, value, (most, "Maximum boundary"));
             let (exclusive, words) = (rules.exclusive_maximum, "should be less than");
-            if x > most || (exclusive && x == most) {
-                self.beyond(value, words, exclusive, most);
+            if is_above(value, x, &most, exclusive) {
+                self.beyond(value, words, exclusive, &most);
             }
         }
     }
 
-    fn beyond(&mut self, value: &Value, words: &str, exclusive: bool, bound: f64) {
-        let or_equal = if exclusive { "" } else { " or equal to" };
-        self.invalid(value, format!("{words}{or_equal} {}", shown(bound, value)));
+    /// Returns a bound as what it is compared with: upstream cuts the fraction off where the value
+    /// is an integer, but refuses any value of a type that cannot hold the bound.
+    fn bound(
+        &mut self,
+        schema: &Structural,
+        rules: &Rules,
+        value: &Value,
+        (bound, name): (f64, &str),
+    ) -> Value {
+        let fits = self.check_range(schema, rules, &Value::Float(bound), name);
+        match value {
+            Value::Int(_) if fits => Value::Int(bound as i64),
+            _ => Value::Float(bound),
+        }
     }
 
-    /// Refuses a number that its format cannot hold; as in upstream, the error names no field.
-    fn check_range(&mut self, schema: &Structural, rules: &Rules, value: &Value, x: f64) {
+    fn check_multiple(&mut self, value: &Value, x: f64, factor: &Value) {
+        let (is_positive, is_multiple) = match (value, factor) {
+            (Value::Int(n), Value::Int(factor)) => (*factor > 0, n.checked_rem(*factor) == Some(0)),
+            _ => {
+                let factor = number(factor).unwrap_or_default();
+                let quotient = if factor < 1.0 { 1.0 / factor * x } else { x / factor };
+                (factor > 0.0, is_whole(quotient))
+            }
+        };
+        if !is_positive {
+            let words = format!("factor MultipleOf declared for {} must be positive", self.path);
+            let words = format!("{words}: {}", plain(factor));
+            self.findings.errors.push(Error::invalid(&self.field_path(), factor, words));
+        } else if !is_multiple {
+            self.invalid(value, format!("should be a multiple of {}", plain(factor)));
+        }
+    }
+
+    fn beyond(&mut self, value: &Value, words: &str, exclusive: bool, bound: &Value) {
+        let or_equal = if exclusive { "" } else { " or equal to" };
+        self.invalid(value, format!("{words}{or_equal} {}", plain(bound)));
+    }
+
+    /// Refuses a number that its type and format cannot hold; as in upstream, the error names no
+    /// field. Returns whether they can.
+    fn check_range(
+        &mut self,
+        schema: &Structural,
+        rules: &Rules,
+        value: &Value,
+        name: &str,
+    ) -> bool {
+        let x = number(value).unwrap_or_default();
         let is_integer = schema.ty == Some(Type::Integer);
         let fits = match rules.format.as_str() {
             "int32" if is_integer => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&x),
             "float" => x.abs() <= f64::from(f32::MAX),
             _ => !(is_integer && matches!(value, Value::Float(_)) && x.abs() >= 2f64.powi(63)),
         };
-        if !fits || (is_integer && x.fract() != 0.0) {
+        let fits = fits && !(is_integer && x.fract() != 0.0);
+        if !fits {
             let field_path = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
             let ty = schema.ty.map_or("number", Type::name);
             let format = match rules.format.as_str() {
                 "" => "(default format)".to_owned(),
                 format => format!("with format {format}"),
             };
-            let words = format!("Checked value must be of type {ty} {format} in {}", self.path);
+            let words = format!("{name} value must be of type {ty} {format} in {}", self.path);
             self.findings.errors.push(Error::invalid(&field_path, &"".into(), words));
         }
+        fits
     }
 }
 
@@ -111,10 +151,22 @@ fn is_whole(x: f64) -> bool {
     difference < 1e-9 * x.abs().max(nearest.abs()).max(f64::MIN_POSITIVE)
 }
 
-/// A bound as Go prints it: as the kind of number that it is compared with.
-fn shown(bound: f64, value: &Value) -> String {
-    match value {
-        Value::Int(_) if bound.fract() == 0.0 => plain(&Value::Int(bound as i64)),
-        _ => plain(&Value::Float(bound)),
+fn is_below(value: &Value, x: f64, least: &Value, exclusive: bool) -> bool {
+    match (value, least) {
+        (Value::Int(n), Value::Int(least)) => n < least || (exclusive && n == least),
+        _ => {
+            let least = number(least).unwrap_or_default();
+            x < least || (exclusive && x == least)
+        }
+    }
+}
+
+fn is_above(value: &Value, x: f64, most: &Value, exclusive: bool) -> bool {
+    match (value, most) {
+        (Value::Int(n), Value::Int(most)) => n > most || (exclusive && n == most),
+        _ => {
+            let most = number(most).unwrap_or_default();
+            x > most || (exclusive && x == most)
+        }
     }
 }

@@ -73,6 +73,32 @@ fn validation_errors_match_upstream() {
         ),
         (r#"{"type":"number","multipleOf":0.1}"#, "0.3", &[]),
         (
+            r#"{"type":"number","multipleOf":0.1}"#,
+            "3",
+            &["x: Invalid value: 0: factor MultipleOf declared for x must be positive: 0"],
+        ),
+        (r#"{"type":"number","minimum":1.5}"#, "1", &[]),
+        (
+            r#"{"type":"number","maximum":0.5}"#,
+            "1",
+            &["x: Invalid value: 1: x in body should be less than or equal to 0"],
+        ),
+        (
+            r#"{"type":"integer","minimum":1.5}"#,
+            "2",
+            &[
+                r#"<nil>: Invalid value: "": Minimum boundary value must be of type integer (default format) in x"#,
+            ],
+        ),
+        (
+            r#"{"type":"integer","minimum":1.5}"#,
+            "1",
+            &[
+                r#"<nil>: Invalid value: "": Minimum boundary value must be of type integer (default format) in x"#,
+                "x: Invalid value: 1: x in body should be greater than or equal to 1.5",
+            ],
+        ),
+        (
             r#"{"type":"string","maxLength":2}"#,
             r#""abc""#,
             &["x: Too long: may not be more than 2 bytes"],
