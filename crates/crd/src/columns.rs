@@ -99,10 +99,12 @@ impl Printer for Columns {
 
 fn cell(kind: &str, value: &Value) -> Cell {
     match (kind, value) {
-        (_, Value::Null) => Value::Null.into(),
+        ("string", Value::Null) => "<no value>".into(),
         ("string", Value::Object(_) | Value::Array(_)) => json::to_string(value).into(),
         ("string", value) => plain(value).into(),
         ("integer", Value::Int(n)) => (*n).into(),
+        // As Go converts on amd64.
+        ("integer", Value::Float(x)) if x.abs() >= 2f64.powi(63) => Value::Int(i64::MIN).into(),
         ("integer", Value::Float(x)) => Value::Int(*x as i64).into(),
         ("number", Value::Int(_) | Value::Float(_)) | ("boolean", Value::Bool(_)) => {
             value.clone().into()
@@ -126,9 +128,11 @@ mod tests {
             ("string", r#""a""#, r#""a""#),
             ("string", "3", r#""3""#),
             ("string", r#"{"a":1}"#, r#""{\"a\":1}""#),
-            ("string", "null", "null"),
+            ("string", "null", r#""\u003cno value\u003e""#),
+            ("boolean", "null", "null"),
             ("integer", "3", "3"),
             ("integer", "3.7", "3"),
+            ("integer", "1e20", "-9223372036854775808"),
             ("integer", r#""3""#, "null"),
             ("number", "3.5", "3.5"),
             ("boolean", "true", "true"),

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) use claim::{SPEC as CLAIM_SPEC, access_modes};
 pub(crate) use files::local_path;
 pub(super) use files::{field_reference, resource_reference};
-pub(super) use files::{has_backsteps, not_reserved};
+pub(super) use files::{has_backsteps, no_backsteps, not_reserved};
 pub(crate) use persistent::check_persistent_sources;
 pub(crate) use sources::check_claim_metadata;
 

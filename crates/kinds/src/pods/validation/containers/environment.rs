@@ -9,7 +9,7 @@ use crate::{
     formats,
     pods::validation::{
         Spec,
-        volumes::{field_reference, not_reserved, resource_reference},
+        volumes::{field_reference, no_backsteps, resource_reference},
     },
     rules::{
         Rule::{At, Do, Formatted, Named},
@@ -42,7 +42,7 @@ const SOURCES: &[(&str, Rules)] = &[
                 if path.is_empty() {
                     errors.push(path.required(""));
                 } else {
-                    not_reserved(&path, errors);
+                    no_backsteps(&path, errors);
                 }
             }),
         ],

@@ -21,11 +21,10 @@ pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut 
     let device_paths = texts(container, "volumeDevices", "devicePath");
     for mount in container.items("volumeMounts") {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
-        let volume = spec.volumes.get(name.text());
         if name.is_empty() {
             errors.push(name.required(""));
         }
-        if volume.is_none() {
+        if !spec.volumes.contains_key(name.text()) {
             errors.push(name.not_found());
         }
         if path.is_empty() {
@@ -45,7 +44,7 @@ pub(super) fn check_mounts(spec: &Spec<'_>, container: &Field<'_>, errors: &mut 
             continue;
         }
         let at_list = list.of(mount.value());
-        check_sub_paths(&mount, &at_list, volume.copied(), errors);
+        check_sub_paths(&mount, &at_list, errors);
         check_propagation(container, &at_list, errors);
         check_recursion(&at_list, errors);
     }
@@ -56,21 +55,8 @@ fn has_options(mount: &Field<'_>) -> bool {
     mount.pairs().any(|(member, _)| !matches!(member, "mountPath" | "name" | "readOnly"))
 }
 
-fn check_sub_paths(
-    mount: &Field<'_>,
-    at_list: &Field<'_>,
-    volume: Option<&Value>,
-    errors: &mut Errors,
-) {
-    let members = ["subPath", "subPathExpr"];
-    if volume.is_some_and(|volume| volume.get("image").is_some_and(|image| !image.is_null())) {
-        for field in members.map(|member| mount.get(member)) {
-            if !field.is_empty() {
-                errors.push(field.invalid("not allowed in image volume sources"));
-            }
-        }
-    }
-    let [path, expression] = members.map(|member| at_list.get(member));
+fn check_sub_paths(mount: &Field<'_>, at_list: &Field<'_>, errors: &mut Errors) {
+    let [path, expression] = ["subPath", "subPathExpr"].map(|member| at_list.get(member));
     if !path.is_empty() {
         local_path(&path, errors);
     }
