@@ -117,6 +117,7 @@ const IP_ADDRESS_RULES: Rules = &[Rule::At(
 const NETWORK_POLICY: Strategy = Strategy {
     default: |object| set(object, NETWORK_POLICY_DEFAULTS),
     validate: network_policy::validate,
+    declared_rules: false,
     warnings: |new, _| network_policy::odd_ranges(new),
     ..COUNTED
 };
