@@ -9,9 +9,8 @@ use pintle_value::{Map, Value};
 use crate::{
     defaults::{
         Condition::Is,
-        Constant::EmptyObject,
         Defaults,
-        Row::{At, Do, Each, Unset, When},
+        Row::{At, Do, Each, When},
         add_absent, set,
     },
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, part},
@@ -40,26 +39,18 @@ pub(super) const LIMIT_RANGE: Strategy = Strategy {
     ..PLAIN
 };
 
-const DEFAULTS: Defaults = &[At(
-    "spec",
-    &[Each(
-        "limits",
-        &[When(
-            Is("type", "Container"),
-            &[
-                Unset("default", EmptyObject),
-                Unset("defaultRequest", EmptyObject),
-                Do(defaults_from_bounds),
-            ],
-        )],
-    )],
-)];
+const DEFAULTS: Defaults =
+    &[At("spec", &[Each("limits", &[When(Is("type", "Container"), &[Do(defaults_from_bounds)])])])];
 
 /// The default of a resource is its maximum; its default request is its default, else its minimum.
 fn defaults_from_bounds(item: &mut Map) {
     for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")]
     {
         let Some(Value::Object(source)) = item.get(from).cloned() else { continue };
+        // Upstream's empty defaults are not encoded.
+        if source.is_empty() {
+            continue;
+        }
         add_absent(item.entry_object(to), &source);
     }
 }
