@@ -61,6 +61,8 @@ pub(crate) struct Strategy {
     /// Validates writes to the object itself.
     pub validate: fn(&Value, Option<&Value>) -> field::Errors,
     pub declared_rules: bool,
+    /// Warnings about a new object before it is prepared.
+    pub early_warnings: fn(&Value) -> Vec<String>,
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// The subresources with behaviour of their own.
     pub parts: &'static [Part],
@@ -165,6 +167,7 @@ pub(crate) const PLAIN: Strategy = Strategy {
     note_time: |_, _, _| {},
     validate: |_, _| field::Errors::new(),
     declared_rules: true,
+    early_warnings: |_| Vec::new(),
     warnings: |_, _| Vec::new(),
     parts: &[],
 };
@@ -373,6 +376,10 @@ impl registry::Strategy for Strategy {
 
     fn part_warnings(&self, new: &Value, old: &Value, part: &str) -> Vec<String> {
         self.part(part).map_or_else(Vec::new, |part| (part.warnings)(new, old))
+    }
+
+    fn early_warnings(&self, new: &Value) -> Vec<String> {
+        (self.early_warnings)(new)
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {

@@ -219,6 +219,12 @@ pub trait Strategy: Send + Sync {
         field::Errors::new()
     }
 
+    /// Returns warnings about a new object before it is prepared.
+    fn early_warnings(&self, new: &Value) -> Vec<String> {
+        let _ = new;
+        Vec::new()
+    }
+
     /// Returns warnings about an accepted object.
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         let _ = (new, old);

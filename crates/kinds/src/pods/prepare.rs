@@ -9,7 +9,7 @@ use super::{
     validation::{APP_ARMOR, app_armor_profile},
 };
 use crate::{
-    checks::{items, members},
+    checks::{WARNINGS_MAX, items, members},
     field::{Errors, Field},
 };
 
@@ -120,6 +120,29 @@ fn profiles_from_annotations(pod: &mut Value) {
             }
         }
     }
+}
+
+/// Warns of annotations for containers without a profile, unless they name the pod's profile.
+pub(crate) fn warn_of_profiles(pod: &Value) -> Vec<String> {
+    let pod = Field::root(pod);
+    let (metadata, spec) = (pod.get("metadata"), pod.get("spec"));
+    let annotations = metadata.get("annotations");
+    if annotations.is_empty() || spec.at(&["os", "name"]).text() == "windows" {
+        return Vec::new();
+    }
+    let of_pod = spec.at(&["securityContext", "appArmorProfile"]);
+    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    let containers = lists.flat_map(|list| spec.items(list));
+    let unprofiled =
+        containers.filter(|one| !one.at(&["securityContext", "appArmorProfile"]).is_set());
+    let keys = unprofiled.map(|container| format!("{APP_ARMOR}{}", container.str("name")));
+    let warned = keys.filter(|key| {
+        let profile = profile_of(annotations.str(key));
+        annotations.has(key) && (profile.is_none() || profile.as_ref() != of_pod.some())
+    });
+    let words = r#"deprecated since v1.30; use the "appArmorProfile" field instead"#;
+    let warning = |key: String| format!("{}: {words}", annotations.path().key(&key));
+    warned.take(WARNINGS_MAX).map(warning).collect()
 }
 
 /// The profile that an annotation names, if it is valid.

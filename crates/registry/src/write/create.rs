@@ -107,6 +107,7 @@ impl Write<'_> {
             if self.target.subresource.is_empty() {
                 self.assign(&mut tree, None)?;
             }
+            self.context.warnings.extend(resource.strategy.early_warnings(&tree));
             resource.strategy.prepare_create(&mut tree);
             resource.strategy.set_timestamps(&mut tree, None, self.context.now);
             self.validate(&tree, None)?;

@@ -56,6 +56,7 @@ pub(super) const POD: Strategy = Strategy {
         Some(old) => pods::validate_update(new, old),
     },
     declared_rules: false,
+    early_warnings: pods::warn_of_profiles,
     // Updates give no warnings, because components make most of them.
     warnings: |new, old| if old.is_none() { pods::warn_of_pod(new) } else { Vec::new() },
     parts: &[
