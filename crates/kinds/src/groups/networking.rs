@@ -67,7 +67,11 @@ const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const INGRESS: Strategy = Strategy {
     declared_rules: false,
     validate: ingress::validate,
-    parts: &[Part { validate: ingress::validate_status, ..part("status") }],
+    parts: &[Part {
+        validate: ingress::validate_status,
+        warnings: |new, _| ingress::odd_addresses(new),
+        ..part("status")
+    }],
     warnings: |new, old| {
         let has_class = new.at(&["spec", "ingressClassName"]).is_some();
         let annotations = pintle_meta::object::annotations(new);
