@@ -203,16 +203,17 @@ pub fn label_value(text: &str) -> Vec<String> {
 
 /// Whether the text matches [`DNS1123_LABEL`], regardless of its length.
 fn is_dns1123_label(text: &str) -> bool {
+    is_label(text.as_bytes())
+}
+
+fn is_label(text: &[u8]) -> bool {
     let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-');
-    !text.is_empty()
-        && text.as_bytes().iter().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    !matches!(text, [] | [b'-', ..] | [.., b'-']) && text.iter().all(inner)
 }
 
 /// Whether the text matches [`DNS1123_SUBDOMAIN`], regardless of its length.
 pub(crate) fn is_dns1123_subdomain(text: &str) -> bool {
-    text.split('.').all(is_dns1123_label)
+    text.as_bytes().split(|byte| *byte == b'.').all(is_label)
 }
 
 /// Whether the text matches [`QUALIFIED_NAME`], regardless of its length.

@@ -12,7 +12,8 @@ pub fn format(random: [u8; 16]) -> String {
         if matches!(at, 4 | 6 | 8 | 10) {
             text.push('-');
         }
-        text.extend([byte >> 4, byte & 0xf].map(|digit| char::from(HEX[usize::from(digit)])));
+        text.push(char::from(HEX[usize::from(byte >> 4)]));
+        text.push(char::from(HEX[usize::from(byte & 0xf)]));
     }
     text
 }

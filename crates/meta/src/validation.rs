@@ -15,7 +15,7 @@ pub use selector::{field_requirement, label_requirement, label_selector};
 
 use std::collections::BTreeSet;
 
-use pintle_value::{Map, Path, Value};
+use pintle_value::{Map, Path, Str, Value};
 
 use crate::{
     field::{Error, Errors},
@@ -38,15 +38,15 @@ pub fn object_meta(
     let mut errors = Errors::new();
     let base = object::text(object, "generateName");
     if !base.is_empty() {
-        all_invalid(&mut errors, &path.field("generateName"), base, name_rule(base, true));
+        member_invalid(&mut errors, (path, "generateName"), base, name_rule(base, true));
     }
     let name = object::name(object);
     if name.is_empty() {
         errors.push(Error::required(&path.field("name"), "name or generateName is required"));
     } else {
-        all_invalid(&mut errors, &path.field("name"), name, name_rule(name, false));
+        member_invalid(&mut errors, (path, "name"), name, name_rule(name, false));
     }
-    namespace(&mut errors, object::namespace(object), namespaced, &path.field("namespace"));
+    namespace(&mut errors, object::namespace(object), namespaced, path);
     let generation = object::generation(object);
     if generation < 0 {
         const DETAIL: &str = "must be greater than or equal to 0";
@@ -60,8 +60,21 @@ pub fn object_meta(
     errors
 }
 
-/// Validates the metadata of an update against the stored object.
-pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
+/// The members that no update changes, and the values of those that are absent.
+static IMMUTABLE: [(&str, Value); 6] = [
+    ("name", EMPTY),
+    ("namespace", EMPTY),
+    ("uid", EMPTY),
+    ("creationTimestamp", Value::Null),
+    ("deletionTimestamp", Value::Null),
+    ("deletionGracePeriodSeconds", Value::Null),
+];
+const EMPTY: Value = Value::String(Str::const_new(""));
+
+/// Validates the metadata of an update against the stored object. `found` are the errors of
+/// [`object_meta`] in the new object: if there are none, the rules that both functions have are not
+/// checked again.
+pub fn object_meta_update(new: &Value, old: &Value, found: &[Error], path: &Path) -> Errors {
     let mut errors = Errors::new();
     if object::is_terminating(old) {
         no_new_finalizers(&mut errors, new, old, &path.field("finalizers"));
@@ -75,19 +88,16 @@ pub fn object_meta_update(new: &Value, old: &Value, path: &Path) -> Errors {
         const DETAIL: &str = "must not be decremented";
         errors.push(Error::invalid(&path.field("generation"), &generation.into(), DETAIL));
     }
-    for (member, missing) in [
-        ("name", Value::from("")),
-        ("namespace", Value::from("")),
-        ("uid", Value::from("")),
-        ("creationTimestamp", Value::Null),
-        ("deletionTimestamp", Value::Null),
-        ("deletionGracePeriodSeconds", Value::Null),
-    ] {
-        let [new, old] = [new, old].map(|o| o.at(&["metadata", member]).unwrap_or(&missing));
-        errors.extend(immutable(new, old, &path.field(member)));
+    for (member, absent) in &IMMUTABLE {
+        let [new, old] = [new, old].map(|o| o.at(&["metadata", member]).unwrap_or(absent));
+        if new != old {
+            errors.extend(immutable(new, old, &path.field(member)));
+        }
     }
-    labels_annotations_and_owners(&mut errors, new, path);
-    errors.extend(managed_fields(new, path));
+    if !found.is_empty() {
+        labels_annotations_and_owners(&mut errors, new, path);
+        errors.extend(managed_fields(new, path));
+    }
     errors
 }
 
@@ -97,11 +107,17 @@ pub fn immutable(new: &Value, old: &Value, path: &Path) -> Option<Error> {
 }
 
 fn namespace(errors: &mut Errors, namespace: &str, namespaced: bool, path: &Path) {
+    const MEMBER: &str = "namespace";
     match (namespaced, namespace.is_empty()) {
-        (true, true) => errors.push(Error::required(path, "")),
-        (true, false) => all_invalid(errors, path, namespace, names::dns1123_label(namespace)),
+        (true, true) => errors.push(Error::required(&path.field(MEMBER), "")),
+        (true, false) => {
+            let wrong = names::dns1123_label(namespace);
+            member_invalid(errors, (path, MEMBER), namespace, wrong);
+        }
         (false, true) => {}
-        (false, false) => errors.push(Error::forbidden(path, "not allowed on this type")),
+        (false, false) => {
+            errors.push(Error::forbidden(&path.field(MEMBER), "not allowed on this type"));
+        }
     }
 }
 
@@ -254,5 +270,19 @@ pub fn domain_prefixed_path(text: &str, path: &Path) -> Errors {
 
 /// Adds an error about `text` for each message.
 fn all_invalid(errors: &mut Errors, path: &Path, text: &str, wrong: Vec<String>) {
-    errors.extend(wrong.into_iter().map(|detail| Error::invalid(path, &text.into(), detail)));
+    if !wrong.is_empty() {
+        errors.extend(wrong.into_iter().map(|detail| Error::invalid(path, &text.into(), detail)));
+    }
+}
+
+/// Adds an error about the text of a member for each message.
+fn member_invalid(
+    errors: &mut Errors,
+    (path, member): (&Path, &str),
+    text: &str,
+    wrong: Vec<String>,
+) {
+    if !wrong.is_empty() {
+        all_invalid(errors, &path.field(member), text, wrong);
+    }
 }

@@ -12,7 +12,7 @@ use crate::{
 /// Validates an object's owner references. Upstream's errors name the list, not the item.
 pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
     let mut errors = Errors::new();
-    let mut controller: Option<String> = None;
+    let mut controller: Option<&Value> = None;
     let all = LazyCell::new(|| all_shown(owners));
     for owner in owners {
         owner_reference(&mut errors, owner, path);
@@ -23,14 +23,14 @@ pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
         if owner.get("controller").and_then(Value::as_bool) != Some(true) {
             continue;
         }
-        let (kind, name) = (truncated(text(owner, "kind")), truncated(text(owner, "name")));
-        let this = format!("{kind}/{name}");
-        match &controller {
-            None => controller = Some(this),
+        match controller {
+            None => controller = Some(owner),
             Some(first) => {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in \
-                     references for {first} and {this}"
+                     references for {} and {}",
+                    named(first),
+                    named(owner)
                 );
                 errors.push(Error::invalid_shown(path, all.clone(), detail));
             }
@@ -40,12 +40,8 @@ pub fn owner_references(owners: &[Value], path: &Path) -> Errors {
 }
 
 fn owner_reference(errors: &mut Errors, owner: &Value, path: &Path) {
-    let kind = text(owner, "kind");
-    let gvk = match GroupVersion::parse(text(owner, "apiVersion")) {
-        Some(gv) => GroupVersionKind::new(gv.group, gv.version, kind),
-        None => GroupVersionKind::new("", "", kind),
-    };
-    if gvk.version.is_empty() {
+    let version = GroupVersion::parse(text(owner, "apiVersion"));
+    if version.as_ref().is_none_or(|version| version.version.is_empty()) {
         let version = text(owner, "apiVersion").into();
         let path = path.field("apiVersion");
         errors.push(Error::invalid(&path, &version, "version must not be empty"));
@@ -56,10 +52,17 @@ fn owner_reference(errors: &mut Errors, owner: &Value, path: &Path) {
         }
     }
     // Events expire after an hour, so no object may depend on one.
-    if gvk == GroupVersionKind::new("", "v1", "Event") {
+    let is_core = |version: GroupVersion| version.group.is_empty() && version.version == "v1";
+    if text(owner, "kind") == "Event" && version.is_some_and(is_core) {
+        let gvk = GroupVersionKind::new("", "v1", "Event");
         let detail = format!("{gvk} is disallowed from being an owner");
         errors.push(Error::invalid_shown(path, shown(owner), detail));
     }
+}
+
+/// The kind and name of an owner in an error.
+fn named(owner: &Value) -> String {
+    format!("{}/{}", truncated(text(owner, "kind")), truncated(text(owner, "name")))
 }
 
 fn text<'a>(owner: &'a Value, member: &str) -> &'a str {

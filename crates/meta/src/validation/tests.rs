@@ -207,8 +207,26 @@ fn updates_of_immutable_metadata_are_rejected() {
         ),
     ] {
         let [old, new] = [old, new].map(|m| parse(&format!(r#"{{"metadata":{m}}}"#)));
-        let errors = object_meta_update(&new, &old, &Path::new("metadata"));
+        let errors = object_meta_update(&new, &old, &[], &Path::new("metadata"));
         assert_eq!(texts(&errors), expected, "{new:?}");
+    }
+}
+
+#[test]
+fn an_update_repeats_the_errors_of_its_object() {
+    let stored = parse(r#"{"metadata":{"name":"n","namespace":"s","resourceVersion":"1"}}"#);
+    let path = Path::new("metadata");
+    for (member, wrong) in [
+        ("labels", r#"{"a b":""}"#),
+        ("annotations", r#"{"a b":""}"#),
+        ("ownerReferences", r#"[{"apiVersion":"v1","kind":"Pod","name":"p"}]"#),
+        ("managedFields", r#"[{"operation":"Apply","manager":"\u0007"}]"#),
+    ] {
+        let mut new = stored.clone();
+        crate::object::metadata_mut(&mut new).insert(member, parse(wrong));
+        let found = object_meta(&new, true, &crate::names::subdomain_rule, &path);
+        assert_eq!(found.len(), 1, "{member}");
+        assert_eq!(object_meta_update(&new, &stored, &found, &path), found, "{member}");
     }
 }
 

@@ -121,7 +121,7 @@ impl Write<'_> {
         let mut errors =
             pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
         if let Some(old) = old {
-            let found = pintle_meta::validation::object_meta_update(new, old, &path);
+            let found = pintle_meta::validation::object_meta_update(new, old, &errors, &path);
             // Upstream reports these for every kind, and most kinds report them a second time.
             if !resource.strategy.metadata_checked_once() {
                 errors.extend(found.iter().cloned());
