@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use imbl::OrdMap;
+use imbl::HashMap;
 use pintle_meta::{GroupVersionResource, Status};
 use pintle_store::{Opening, Revision, Store, StoredState};
 use pintle_value::Value;
@@ -75,7 +75,7 @@ pub struct Registry {
 struct Served {
     number: u64,
     /// A persistent map, because one definition of thousands changes at a time.
-    by_name: OrdMap<GroupVersionResource, Arc<Resource>>,
+    by_name: HashMap<GroupVersionResource, Arc<Resource>>,
     all: Arc<[Arc<Resource>]>,
 }
 
@@ -89,7 +89,7 @@ impl Registry {
         let cache = Arc::new(Cache::new(options.store.floor(), options.history_bytes_max));
         let store = options.store.read_to(cache.clone()).await?;
         cache.start_dispatcher();
-        let empty = Served { number: 0, by_name: OrdMap::new(), all: Arc::from([]) };
+        let empty = Served { number: 0, by_name: HashMap::new(), all: Arc::from([]) };
         let registry = Self {
             cache,
             store,

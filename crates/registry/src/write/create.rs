@@ -157,8 +157,11 @@ impl Write<'_> {
             self.registry.new_uid(),
             self.context.now,
         );
-        let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
-        copy_members(&mut tree, &unset, resource.strategy.reset_fields());
+        let reset = resource.strategy.reset_fields();
+        if !reset.is_empty() {
+            let unset = pintle_schema::zero(&resource.schema, resource.stored_type());
+            copy_members(&mut tree, &unset, reset);
+        }
         let origin = Origin { author: &self.context.user, is_labelled };
         resource.strategy.record_origin(&mut tree, origin);
         Ok(tree)
