@@ -49,6 +49,10 @@ const REQUIREMENTS_MAX: usize = 200_000;
 
 /// Adds requirements for the pod's own labels to the selectors that have `matchLabelKeys`.
 fn merge_label_keys(pod: &mut Value) {
+    let has = |member| pod.at(&["spec", member]).is_some();
+    if !has("topologySpreadConstraints") && !has("affinity") {
+        return;
+    }
     let labels = pod.at(&["metadata", "labels"]).and_then(Value::as_object).cloned();
     let Some(mut labels) = labels.filter(|labels| !labels.is_empty()) else { return };
     labels.retain(|_, value| value.as_str().is_some_and(|v| v.len() <= LABEL_BYTES_MAX));
@@ -108,6 +112,9 @@ fn profiles_from_annotations(pod: &mut Value) {
         .filter_map(|(key, text)| Some((key.strip_prefix(APP_ARMOR)?, text.as_str()?)))
         .filter_map(|(name, text)| Some((name.to_owned(), profile_of(text)?)))
         .collect();
+    if profiles.is_empty() {
+        return;
+    }
     let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
     for containers in ["initContainers", "containers", "ephemeralContainers"] {
         for container in list(Some(pod), &["spec", containers]) {

@@ -1,6 +1,7 @@
 //! Annotations of pods with rules: mirrors of static pods, deletion cost, and the old form of
 //! seccomp and AppArmor profiles.
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use pintle_value::Value;
@@ -39,7 +40,8 @@ pub(crate) fn check_annotations(
         }
     }
     let spec = Spec::of(spec, options);
-    let containers: BTreeSet<&str> = spec.all_containers().map(|one| one.str("name")).collect();
+    let names = || spec.all_containers().map(|one| one.str("name"));
+    let containers = LazyCell::new(|| names().collect::<BTreeSet<&str>>());
     for (key, value) in annotations.pairs() {
         let Some(name) = key.strip_prefix(APP_ARMOR) else { continue };
         if !containers.contains(name) {

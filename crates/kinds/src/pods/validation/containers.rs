@@ -48,6 +48,9 @@ pub(super) fn check_containers(spec: &Spec<'_>, errors: &mut Errors) {
 /// Checks `initContainers`. Those that always restart are sidecars, and only sidecars may have
 /// probes and lifecycle handlers.
 pub(super) fn check_init_containers(spec: &Spec<'_>, errors: &mut Errors) {
+    if !spec.field.has("initContainers") {
+        return;
+    }
     let mut names: BTreeSet<&str> =
         spec.field.items("containers").map(|container| container.str("name")).collect();
     for container in spec.field.items("initContainers") {
@@ -97,6 +100,9 @@ const NOT_EPHEMERAL: &[&str] = &[
 /// Checks `ephemeralContainers`, which are added to existing pods.
 pub(super) fn check_ephemeral_containers(spec: &Spec<'_>, errors: &mut Errors) {
     const WORDS: &str = "cannot be set for an Ephemeral Container";
+    if !spec.field.has("ephemeralContainers") {
+        return;
+    }
     let lasting = || spec.field.items("containers").chain(spec.field.items("initContainers"));
     let others: BTreeSet<&str> = lasting().map(|container| container.str("name")).collect();
     let mut names = others.clone();
