@@ -15,6 +15,8 @@
 //! - After an object is taken from the queue and before it is evaluated, the collector observes
 //!   every change of every collection up to that moment. So when it evaluates a deleted owner, it
 //!   knows every dependent that was created before the deletion.
+//! - An object with new owners is in the graph before its owners are looked up. If they exist, it
+//!   is not enqueued: what happens to them later is observed later, and enqueues it then.
 //! - The collector follows objects of extension API servers, too, by watches that may lag. Before
 //!   it deletes an object because such an owner is absent, it has asked the owner's server.
 //! - The cost of a change depends on the object that changed, not on the number of its owner's
@@ -237,16 +239,9 @@ impl<'e> Collector<'e> {
         waited: bool,
     ) -> Result<Option<Operation>, Unreadable> {
         self.unobserved.remove(key);
-        self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
         // The states are used once: they may be outdated at the next evaluation.
         let owner_states = self.owner_states.remove(key).unwrap_or_default();
-        let registry = &*self.environment.registry;
-        let (kinds, graph, absent_owners) = (self.kinds(), &self.graph, &self.absent_owners);
-        let (waiting, extensions) = (&self.waiting, &self.extensions);
-        let owner_states = &owner_states;
-        let evaluator =
-            Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, owner_states };
-        let decision = evaluator.evaluate(key, waited).await?;
+        let decision = self.evaluator(&owner_states).evaluate(key, waited).await?;
         if decision.unresolved {
             self.unresolved.insert(key.clone());
         }
@@ -255,6 +250,15 @@ impl<'e> Collector<'e> {
             self.queue.enqueue(key, UNOBSERVED_DELAY);
         }
         Ok(decision.operation)
+    }
+
+    /// Returns what one evaluation depends on.
+    fn evaluator<'a>(&'a self, owner_states: &'a OwnerStates) -> Evaluator<'a> {
+        self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
+        let registry = &*self.environment.registry;
+        let (kinds, graph, absent_owners) = (self.kinds(), &self.graph, &self.absent_owners);
+        let (waiting, extensions) = (&self.waiting, &self.extensions);
+        Evaluator { registry, kinds, graph, absent_owners, waiting, extensions, owner_states }
     }
 
     /// Begins an operation, or defers it if too many requests to extension API servers are under

@@ -113,6 +113,11 @@ impl Decision {
     const fn of(operation: Operation) -> Self {
         Self { operation: Some(operation), unresolved: false, unobserved: false }
     }
+
+    /// Whether nothing is to be done until something changes.
+    pub(super) const fn is_nothing(&self) -> bool {
+        self.operation.is_none() && !self.unresolved && !self.unobserved
+    }
 }
 
 impl Evaluator<'_> {
@@ -126,17 +131,29 @@ impl Evaluator<'_> {
         key: &ObjectKey,
         waited: bool,
     ) -> Result<Decision, Unreadable> {
-        let Some(tree) = self.lifecycle(key)? else { return Ok(Decision::default()) };
-        Ok(if let Some(patch) = self.orphan_patch(key, &tree) {
+        match self.lifecycle(key)? {
+            Some(tree) => self.decide(key, &tree, waited).await,
+            None => Ok(Decision::default()),
+        }
+    }
+
+    /// Decides about an object by the members on which decisions depend.
+    pub(super) async fn decide(
+        &self,
+        key: &ObjectKey,
+        tree: &Value,
+        waited: bool,
+    ) -> Result<Decision, Unreadable> {
+        Ok(if let Some(patch) = self.orphan_patch(key, tree) {
             Decision::of(Operation::Patch(key.clone(), patch))
-        } else if owners::is_finalizing(&tree, ORPHAN) && waited {
-            self.release(key, &tree, ORPHAN, self.graph.dependents(object::uid(&tree)))
-        } else if owners::is_finalizing(&tree, FOREGROUND) && waited {
-            self.release(key, &tree, FOREGROUND, self.graph.blocking(object::uid(&tree)))
-        } else if object::is_terminating(&tree) {
+        } else if owners::is_finalizing(tree, ORPHAN) && waited {
+            self.release(key, tree, ORPHAN, self.graph.dependents(object::uid(tree)))
+        } else if owners::is_finalizing(tree, FOREGROUND) && waited {
+            self.release(key, tree, FOREGROUND, self.graph.blocking(object::uid(tree)))
+        } else if object::is_terminating(tree) {
             Decision::default()
         } else {
-            self.decide_dependent(key, &tree).await?
+            self.decide_dependent(key, tree).await?
         })
     }
 

@@ -1,5 +1,5 @@
 //! Observation: the collector takes the changes of every collection into its graph, and enqueues
-//! the objects that they concern. It decides nothing about them.
+//! the objects that they concern. It acts on none of them.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use pintle_registry::{FeedUpdate, Object, Resource};
 use pintle_store::Kind;
 use pintle_value::{Str, Value};
 
-use super::extensions::{Change, Event};
+use super::extensions::{Change, Event, OwnerStates};
 use super::graph::{ObjectKey, Reference};
 use super::{Collector, FellBehind, owners};
 use crate::extensions::ObjectUpdate;
@@ -62,13 +62,13 @@ impl Collector<'_> {
     async fn observe_all(&mut self, collection: &Arc<str>, objects: &[Arc<Object>]) {
         let mut pace = Pace::default();
         for object in objects {
-            self.observe(collection, object);
+            self.observe(collection, object).await;
             pace.step(object.size()).await;
         }
     }
 
     /// Updates the graph for an object's new state or its deletion.
-    fn observe(&mut self, collection: &Arc<str>, object: &Object) {
+    async fn observe(&mut self, collection: &Arc<str>, object: &Object) {
         let key = ObjectKey { collection: collection.clone(), item: object.item.clone() };
         if object.kind() == Kind::Deleted {
             self.observe_deletion(&key, object);
@@ -89,15 +89,15 @@ impl Collector<'_> {
                 return tracing::error!(%collection, item = %key.item, "the garbage collector cannot read an object and ignores the change: {why}");
             }
         };
-        self.take_in(&key, &tree);
+        self.take_in(&key, &tree).await;
     }
 
     /// Updates the graph for an object's finalizers and owner references.
-    fn take_in(&mut self, key: &ObjectKey, tree: &Value) {
+    async fn take_in(&mut self, key: &ObjectKey, tree: &Value) {
         let reference = |owner: owners::Owner| Reference { uid: owner.uid, blocks: owner.blocks };
         let owners: Vec<Reference> = owners::owners(tree).into_iter().map(reference).collect();
         let before = self.graph.set(key, &owners);
-        if *before != *owners {
+        if *before != *owners && self.has_to_act(key, tree).await {
             self.enqueue(key);
         }
         self.enqueue_waiting(before.iter().chain(&owners));
@@ -114,6 +114,15 @@ impl Collector<'_> {
             // Only the first time: later each dependent is enqueued when it changes.
             self.enqueue_dependents(&uid);
         }
+    }
+
+    /// Whether something has to be done about an object with new owners. Most objects are created
+    /// after their owners, which exist. The graph has the object already, so a later change of an
+    /// owner enqueues it.
+    async fn has_to_act(&mut self, key: &ObjectKey, tree: &Value) -> bool {
+        let owner_states = OwnerStates::default();
+        let decision = self.evaluator(&owner_states).decide(key, tree, false).await;
+        decision.map_or(true, |decision| !decision.is_nothing())
     }
 
     fn observe_deletion(&mut self, key: &ObjectKey, object: &Object) {
@@ -157,7 +166,7 @@ impl Collector<'_> {
         let mut pace = Pace::default();
         for change in changes {
             match change {
-                Change::Seen(key, tree) => self.take_in(&key, &tree),
+                Change::Seen(key, tree) => self.take_in(&key, &tree).await,
                 Change::Ended(key, tree) => {
                     // The evaluation of a dependent asks the server for this owner before it
                     // deletes the dependent.
