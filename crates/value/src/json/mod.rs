@@ -16,8 +16,9 @@ pub use excerpt::excerpt;
 pub use read::{Reader, text};
 pub use span::{at, first, items, member, member_starts, members, with_nulls};
 pub use write::{
-    Compact, Layout, Pretty, string as write_string, string_after as write_string_after, write,
-    write_as, write_bounded, write_key, write_list, write_map, write_plain_key, write_pretty,
+    Compact, Layout, Pretty, is_plain, string as write_string, string_after as write_string_after,
+    write, write_as, write_bounded, write_key, write_list, write_map, write_plain_key,
+    write_pretty,
 };
 
 use crate::{

@@ -259,7 +259,7 @@ pub fn write_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
 /// Writes a key that has no character to escape, and its colon.
 #[inline]
 pub fn write_plain_key<L: Layout>(key: &str, layout: &mut L, out: &mut Vec<u8>) {
-    debug_assert_eq!(plain_len(key.as_bytes()), key.len(), "{key} has nothing to escape");
+    debug_assert!(is_plain(key), "{key} has nothing to escape");
     out.push(b'"');
     out.extend_from_slice(key.as_bytes());
     out.push(b'"');
@@ -336,6 +336,11 @@ fn escape<'r>(rest: &'r [u8], out: &mut Vec<u8>) -> &'r [u8] {
     };
     out.extend_from_slice(&[b'\\', short]);
     &rest[1..]
+}
+
+/// Whether a string is written unchanged, between quotes.
+pub fn is_plain(text: &str) -> bool {
+    plain_len(text.as_bytes()) == text.len()
 }
 
 /// The number of leading bytes that are written unchanged.

@@ -12,10 +12,10 @@ use pintle_value::{
     token::{Kind, Token, Tokens},
 };
 
-use super::{Builder, Element, FieldSet, PathElement};
+use super::{Builder, Element, FieldSet, Node, PathElement};
 
 /// The key that marks the path itself as a member.
-const SELF: &str = ".";
+pub(super) const SELF: &str = ".";
 
 /// The initial capacity: enough for the fields of most objects.
 const BYTES_LIKELY: usize = 4096;
@@ -34,11 +34,7 @@ impl FieldSet {
     }
 
     fn write(&self, member: bool, out: &mut Writer) {
-        for node in &self.nodes {
-            let begin = out.open(&node.element, member);
-            node.below.write(node.member, out);
-            out.close(begin, node.member);
-        }
+        self.nodes.iter().for_each(|node| node.write(member, out));
     }
 
     /// Whether FieldsV1 contains all paths of the set; `false` for invalid FieldsV1.
@@ -50,6 +46,15 @@ impl FieldSet {
     /// FieldsV1.
     pub(crate) fn may_intersect(&self, text: &str) -> bool {
         find(Search::Any, self, false, &mut Reader::new(text)).map_or(true, |found| found.all)
+    }
+}
+
+impl Node {
+    /// Writes the element and what is below it. `in_member` says whether its parent is a member.
+    pub(super) fn write(&self, in_member: bool, out: &mut Writer) {
+        let begin = out.open(&self.element, in_member);
+        self.below.write(self.member, out);
+        out.close(begin, self.member);
     }
 }
 
@@ -84,14 +89,26 @@ impl Writer {
     #[inline]
     fn open_with(&mut self, in_member: bool, write_key: impl FnOnce(&mut Vec<u8>)) -> usize {
         let begin = self.out.len();
+        self.separate(in_member);
+        write_key(&mut self.out);
+        self.out.extend_from_slice(b":{");
+        begin
+    }
+
+    /// Copies an element with all that is below it from FieldsV1.
+    pub(super) fn copy(&mut self, element: &str, in_member: bool) {
+        self.separate(in_member);
+        self.out.extend_from_slice(element.as_bytes());
+    }
+
+    /// Writes what stands before an element.
+    #[inline]
+    fn separate(&mut self, in_member: bool) {
         if self.out.last() != Some(&b'{') {
             self.out.push(b',');
         } else if in_member {
             self.out.extend_from_slice(br#"".":{},"#);
         }
-        write_key(&mut self.out);
-        self.out.extend_from_slice(b":{");
-        begin
     }
 
     /// Ends the element that began at `begin`. Drops it if it is neither a member nor has anything
@@ -151,8 +168,7 @@ fn quote(value: &Value, out: &mut Vec<u8>) {
 
 /// Writes the JSON of a string as a part of a string.
 fn quote_string(text: &str, out: &mut Vec<u8>) {
-    let is_plain = |byte| matches!(byte, b' '..=b'~') && !br#""\&<>"#.contains(&byte);
-    if text.bytes().all(is_plain) {
+    if json::is_plain(text) {
         out.extend_from_slice(br#"\""#);
         out.extend_from_slice(text.as_bytes());
         out.extend_from_slice(br#"\""#);

@@ -5,6 +5,7 @@
 //! Invariant: the nodes of a [`FieldSet`] are sorted by element, each element occurs once, and each
 //! node is a member or has members below it. So equal sets are equal trees.
 
+mod addition;
 mod codec;
 mod element;
 mod filter;

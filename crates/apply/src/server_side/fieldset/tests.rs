@@ -221,6 +221,20 @@ proptest! {
         prop_assert_eq!(FieldSet::from_json(&json::to_string(&tree)), Ok(a));
     }
 
+    #[test]
+    fn an_addition_to_text_equals_a_union(a in paths(), b in paths()) {
+        let (a, b) = (set(&a), set(&b));
+        let (text, united) = (a.to_json(), a.union(b.clone()).to_json());
+        prop_assert_eq!(b.added_to(&text), Some(united), "{} and {}", text, b.to_json());
+        // Other writers sort keys by their text, and may write keys of an unknown type.
+        let tree = json::parse(text.as_bytes()).expect("it is JSON");
+        for text in [json::to_string(&tree), text.replace("f:a", "x:a")] {
+            let Some(found) = b.added_to(&text) else { continue };
+            let united = FieldSet::from_json(&text).map(|before| before.union(b.clone()));
+            prop_assert_eq!(FieldSet::from_json(&found), united, "{} and {}", text, b.to_json());
+        }
+    }
+
     /// Names and values are escaped twice: in the JSON of a key, and as a part of its text.
     #[test]
     fn elements_are_written_as_text_with_json(

@@ -65,6 +65,15 @@ impl Owned {
         }
     }
 
+    /// Adds fields.
+    pub(crate) fn add(&mut self, set: FieldSet) {
+        let encoded = self.encoded.get().filter(|_| self.fields.get().is_none());
+        match encoded.and_then(|encoded| set.added_to(encoded)) {
+            Some(encoded) => self.encoded = OnceCell::from(Box::from(encoded)),
+            None => self.change(|before| set.union(before)),
+        }
+    }
+
     /// Replaces the fields.
     pub(crate) fn change(&mut self, change: impl FnOnce(FieldSet) -> FieldSet) {
         self.fields();

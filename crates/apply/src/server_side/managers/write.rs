@@ -96,7 +96,7 @@ pub(crate) fn grant(
     };
     owned.unix_micros = Some(unix_micros);
     if !owned.contains_all(&fields) {
-        owned.change(|before| fields.union(before));
+        owned.add(fields);
     }
 }
 
