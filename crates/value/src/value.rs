@@ -102,11 +102,13 @@ impl Value {
     }
 
     /// The member `key` of an object; `None` for other values.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_object()?.get(key)
     }
 
     /// The member `key` of an object, mutably; `None` for other values.
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
         self.as_object_mut()?.get_mut(key)
     }

@@ -9,20 +9,46 @@ use crate::{Str, Value};
 const SCANNED_MAX: usize = 32;
 
 /// Members of an object, sorted by key, each key once.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Map {
     entries: Vec<(Str, Value)>,
+    /// The marks of all keys, and perhaps of removed ones. Most searches are for members that an
+    /// object may have but lacks: a key without its mark here is not compared with any other.
+    marks: u64,
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+
+/// The mark of a key: one bit of 64. The compiler computes those of literals.
+#[inline]
+const fn mark(key: &str) -> u64 {
+    let bytes = key.as_bytes();
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => {
+            1 << ((*first as usize + 4 * *last as usize + 16 * bytes.len()) % u64::BITS as usize)
+        }
+        _ => 1,
+    }
+}
+
+/// The marks of all keys of some members.
+fn marks(entries: &[(Str, Value)]) -> u64 {
+    entries.iter().fold(0, |marks, (key, _)| marks | mark(key))
 }
 
 impl Map {
     /// An empty map.
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), marks: 0 }
     }
 
     /// An empty map with capacity for `members`.
     pub fn with_capacity(members: usize) -> Self {
-        Self { entries: Vec::with_capacity(members) }
+        Self { entries: Vec::with_capacity(members), marks: 0 }
     }
 
     /// The number of members.
@@ -35,10 +61,15 @@ impl Map {
         self.entries.is_empty()
     }
 
-    /// The index of `key`. In a small map, a scan that mostly compares lengths only is faster than a
-    /// binary search, which compares whole keys and mispredicts at every step.
+    /// The index of `key`.
     #[inline]
     fn position(&self, key: &str) -> Option<usize> {
+        if self.marks & mark(key) == 0 { None } else { self.search(key) }
+    }
+
+    /// Searches a key. In a small map, a scan that mostly compares lengths only is faster than a
+    /// binary search, which compares whole keys and mispredicts at every step.
+    fn search(&self, key: &str) -> Option<usize> {
         match self.entries.len() {
             ..=SCANNED_MAX => self.entries.iter().position(|(other, _)| other.as_str() == key),
             _ => self.find(key).ok(),
@@ -51,16 +82,19 @@ impl Map {
     }
 
     /// The value of `key`.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.position(key).map(|i| &self.entries[i].1)
     }
 
     /// The value of `key`, mutably.
+    #[inline]
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|i| &mut self.entries[i].1)
     }
 
     /// Whether there is a member `key`.
+    #[inline]
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
@@ -68,6 +102,7 @@ impl Map {
     /// Sets `key`, and returns the previous value.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
+        self.marks |= mark(&key);
         // Keys mostly arrive in order, so the end is checked first.
         if self.entries.last().is_none_or(|(last, _)| *last < key) {
             self.entries.push((key, value));
@@ -92,6 +127,7 @@ impl Map {
         let i = match self.find(key) {
             Ok(i) => i,
             Err(i) => {
+                self.marks |= mark(key);
                 self.entries.insert(i, (Str::from(key), default()));
                 i
             }
@@ -138,7 +174,7 @@ impl Map {
     /// Creates a map from members that are sorted by key and unique.
     pub fn from_sorted(entries: Vec<(Str, Value)>) -> Self {
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0), "sorted and unique");
-        Self { entries }
+        Self { marks: marks(&entries), entries }
     }
 
     /// Creates a map from members in any order. Of equal keys the last one wins, as in Go's decoder
@@ -156,7 +192,7 @@ impl Map {
                 same
             });
         }
-        Self { entries }
+        Self { marks: marks(&entries), entries }
     }
 }
 
@@ -177,7 +213,44 @@ impl IntoIterator for Map {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_map_behaves_as_a_sorted_map(
+            steps in prop::collection::vec((0..6, "[ab]{0,3}|[a-z]{1,2}", any::<i64>()), 0..80),
+        ) {
+            let (mut map, mut model) = (Map::new(), BTreeMap::new());
+            for (step, key, number) in steps {
+                let value = Value::Int(number);
+                match step {
+                    0 | 1 => prop_assert_eq!(
+                        map.insert(&*key, number),
+                        model.insert(key.clone(), value)
+                    ),
+                    2 => prop_assert_eq!(map.remove(&key), model.remove(&key)),
+                    3 => prop_assert_eq!(
+                        map.entry_or(&key, || value.clone()).clone(),
+                        model.entry(key.clone()).or_insert(value).clone()
+                    ),
+                    4 => {
+                        map.retain(|other, _| other.as_str() > key.as_str());
+                        model.retain(|other, _| *other > key);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!(map.get(&key), model.get(&key));
+                prop_assert_eq!(map.contains_key(&key), model.contains_key(&key));
+                let members = model.iter().map(|(key, value)| (Str::from(key), value.clone()));
+                prop_assert_eq!(&map, &members.rev().collect::<Map>(), "whatever was removed");
+                prop_assert!(map.keys().eq(model.keys()));
+            }
+        }
+    }
 
     #[test]
     fn keys_are_found_in_small_and_large_maps() {
