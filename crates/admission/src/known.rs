@@ -57,20 +57,6 @@ impl<T> Known<T> {
         all.collect()
     }
 
-    /// The object of a name in a namespace.
-    ///
-    /// # Errors
-    /// If it cannot be decoded.
-    pub(crate) fn one(
-        &self,
-        namespace: &str,
-        name: &str,
-        registry: &Registry,
-    ) -> Result<Option<Arc<T>>, Unreadable> {
-        let state = self.current(registry);
-        state.namespaces.get(namespace).and_then(|all| all.get(name)).cloned().transpose()
-    }
-
     fn current(&self, registry: &Registry) -> RwLockReadGuard<'_, State<T>> {
         let state = self.state.read();
         if state.feed.as_ref().is_some_and(Feed::is_current) {

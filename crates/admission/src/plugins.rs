@@ -157,7 +157,7 @@ impl Plugins {
             ("NamespaceExists", Box::new(refusals::NAMESPACE_EXISTS)),
             ("LimitPodHardAntiAffinityTopology", Box::new(refusals::LIMIT_ANTI_AFFINITY)),
             ("LimitRanger", Box::new(LimitRanger::default())),
-            ("ServiceAccount", Box::new(service_account::ServiceAccount::new(entropy))),
+            ("ServiceAccount", Box::new(service_account::ServiceAccount { entropy })),
             ("TaintNodesByCondition", Box::new(TaintNodesByCondition)),
             ("AlwaysPullImages", Box::new(AlwaysPullImages)),
             ("PodNodeSelector", Box::new(PodNodeSelector)),

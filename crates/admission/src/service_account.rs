@@ -5,17 +5,15 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_meta::{GroupVersionResource, Status, names, object};
+use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
 use pintle_registry::request::{ListOptions, Target};
 use pintle_registry::results::Event;
-use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Str, Value};
 
-use crate::known::Known;
 use crate::pods::items;
 use crate::references::{CONTAINERS, has_secrets};
 use crate::{creates, forbidden};
@@ -44,16 +42,8 @@ const EPHEMERAL_CONTAINERS: &[&str] = &["ephemeralContainers"];
 
 /// The plugin.
 pub(crate) struct ServiceAccount {
-    /// What the plugin reads of service accounts.
-    accounts: Known<Value>,
     /// Fills a buffer with random bytes, for the names of volumes.
-    entropy: fn(&mut [u8]),
-}
-
-impl ServiceAccount {
-    pub(crate) const fn new(entropy: fn(&mut [u8])) -> Self {
-        Self { accounts: Known::new("", "serviceaccounts", read), entropy }
-    }
+    pub entropy: fn(&mut [u8]),
 }
 
 impl Admission for ServiceAccount {
@@ -99,7 +89,7 @@ impl Admission for ServiceAccount {
             return Ok(());
         }
         if is_mirror(pod) {
-            return self.check(write, pod, registry);
+            return check(write, pod, registry);
         }
         if account_name(pod).is_empty() {
             let spec = pod.object_entry("spec");
@@ -107,7 +97,7 @@ impl Admission for ServiceAccount {
             spec.insert("serviceAccount", DEFAULT);
             spec.insert("serviceAccountName", DEFAULT);
         }
-        let account = self.account(write, pod, registry)?;
+        let account = account(write, pod, registry)?;
         if wants_token(pod, &account) {
             mount_token(pod, || {
                 let mut bytes = [0; 8];
@@ -123,7 +113,7 @@ impl Admission for ServiceAccount {
     /// Checks the pod again, because later plugins and webhooks may have changed it.
     fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
         if let Some(pod) = write.object.filter(|_| concerns(write)) {
-            self.check(write, pod, registry)?;
+            check(write, pod, registry)?;
         }
         Ok(Vec::new())
     }
@@ -138,55 +128,29 @@ fn concerns(write: &Attributes<'_>) -> bool {
     adds && of.group.is_empty() && of.resource == "pods"
 }
 
-impl ServiceAccount {
-    /// Refuses a new mirror pod that uses an account, secrets or tokens, any other pod without an
-    /// existing account, and a pod that uses secrets which its account does not let it use.
-    fn check(
-        &self,
-        write: &Attributes<'_>,
-        pod: &Value,
-        registry: &Registry,
-    ) -> Result<(), Status> {
-        let is_new = write.operation == Operation::Create;
-        if is_new && is_mirror(pod) {
-            return check_mirror(pod).map_err(|why| forbidden(write, pod, why));
-        }
-        if account_name(pod).is_empty() {
-            let name = object::name(pod);
-            let why = format!("no service account specified for pod {}/{name}", write.namespace);
-            return Err(forbidden(write, pod, &why));
-        }
-        let account = self.account(write, pod, registry)?;
-        let limited = limit_secrets(
-            pod,
-            &account,
-            if is_new { INITIAL_CONTAINERS } else { EPHEMERAL_CONTAINERS },
-        );
-        limited.map_err(|why| forbidden(write, pod, &why))
+/// Refuses a new mirror pod that uses an account, secrets or tokens, any other pod without an
+/// existing account, and a pod that uses secrets which its account does not let it use.
+fn check(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<(), Status> {
+    let is_new = write.operation == Operation::Create;
+    if is_new && is_mirror(pod) {
+        return check_mirror(pod).map_err(|why| forbidden(write, pod, why));
     }
-
-    /// Returns the service account of a pod. A missing account is a refusal.
-    fn account(
-        &self,
-        write: &Attributes<'_>,
-        pod: &Value,
-        registry: &Registry,
-    ) -> Result<Arc<Value>, Status> {
-        let name = account_name(pod);
-        let missing = || {
-            let quoted = pintle_meta::quote::quote(name);
-            let why = format!(
-                "error looking up service account {}/{name}: serviceaccount {quoted} not found",
-                write.namespace
-            );
-            forbidden(write, pod, &why)
-        };
-        self.accounts.one(write.namespace, name, registry)?.ok_or_else(missing)
+    if account_name(pod).is_empty() {
+        let name = object::name(pod);
+        let why = format!("no service account specified for pod {}/{name}", write.namespace);
+        return Err(forbidden(write, pod, &why));
     }
+    let account = account(write, pod, registry)?;
+    let limited = limit_secrets(
+        pod,
+        &account,
+        if is_new { INITIAL_CONTAINERS } else { EPHEMERAL_CONTAINERS },
+    );
+    limited.map_err(|why| forbidden(write, pod, &why))
 }
 
-/// Reads the members of a service account that the plugin needs.
-fn read(account: &Object) -> Result<Value, Unreadable> {
+/// Returns what the plugin reads of the service account of a pod. A missing account is a refusal.
+fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<Value, Status> {
     const READ: &[&[&str]] = &[
         &["metadata", "name"],
         &["metadata", "annotations"],
@@ -194,7 +158,18 @@ fn read(account: &Object) -> Result<Value, Unreadable> {
         &["imagePullSecrets"],
         &["secrets"],
     ];
-    account.excerpt(READ)
+    let name = account_name(pod);
+    let accounts = registry.resource(&GroupVersionResource::new("", "v1", "serviceaccounts"));
+    let account = accounts.and_then(|all| registry.peek(&all, write.namespace, name));
+    let missing = || {
+        let quoted = pintle_meta::quote::quote(name);
+        let why = format!(
+            "error looking up service account {}/{name}: serviceaccount {quoted} not found",
+            write.namespace
+        );
+        forbidden(write, pod, &why)
+    };
+    Ok(account.ok_or_else(missing)?.excerpt(READ)?)
 }
 
 /// Returns when the service account exists, or when the watch ends.
