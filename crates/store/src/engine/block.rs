@@ -83,9 +83,11 @@ impl<'a> Block<'a> {
         let (checked, records) = rest.split_at_checked(4 + count.checked_mul(ITEM)?)?;
         let (directory, _) = checked[4..].as_chunks();
         let block = Self { directory, records };
-        let is_ordered = directory.is_sorted_by_key(|item| (revision(item), end(item)));
+        let is_ordered = directory
+            .is_sorted_by(|one, next| revision(one) < revision(next) && end(one) <= end(next));
+        let begins = directory.first().is_some_and(|first| revision(first) >= key);
         let has_all = block.end(count) == records.len();
-        (*sum == checksum(key, checked) && is_ordered && has_all).then_some(block)
+        (*sum == checksum(key, checked) && begins && is_ordered && has_all).then_some(block)
     }
 
     /// Returns the number of records, removed ones included.

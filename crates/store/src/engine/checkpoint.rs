@@ -43,14 +43,14 @@ struct State {
     garbage: HashSet<Revision>,
     /// The number of the last entry that was added.
     last: u64,
-    /// The bytes of the entries' records.
+    /// The bytes of the records of the entries that no checkpoint has begun to apply.
     bytes: u64,
     /// The bytes of the records that were removed since the last [`Unapplied::take_removed`].
     removed: u64,
     /// Whether a checkpoint is due. Opening the journal makes none due, whatever the journal has.
     is_due: bool,
-    /// Whether a checkpoint is in progress.
-    is_busy: bool,
+    /// How many of the entries, from the front, the checkpoint in progress applies; 0 without one.
+    busy: usize,
     halt: Option<Halt>,
 }
 
@@ -86,7 +86,8 @@ impl Unapplied {
         state.garbage.extend(&entry.garbage);
         state.last = number;
         state.entries.push_back(entry);
-        if state.bytes >= CHECKPOINT_BYTES || state.entries.len() >= CHECKPOINT_ENTRIES {
+        let waiting = state.entries.len() - state.busy;
+        if state.bytes >= CHECKPOINT_BYTES || waiting >= CHECKPOINT_ENTRIES {
             state.is_due = true;
             self.changed.notify_all();
         }
@@ -107,14 +108,26 @@ impl Unapplied {
     /// # Errors
     /// A checkpoint failed, or none can begin.
     pub(super) fn settle(&self) -> Result<(), Failure> {
+        while self.advance()? {}
+        self.check()
+    }
+
+    /// Waits until the database has more entries; returns false if it has all.
+    ///
+    /// # Errors
+    /// A checkpoint failed, or none can begin.
+    pub(super) fn advance(&self) -> Result<bool, Failure> {
         let mut state = self.state.lock();
-        while !state.entries.is_empty() {
+        let (before, has_all) = (state.applied(), state.entries.is_empty());
+        while !has_all && state.applied() == before {
             state.check()?;
-            state.is_due = true;
-            self.changed.notify_all();
+            if state.busy == 0 {
+                state.is_due = true;
+                self.changed.notify_all();
+            }
             self.changed.wait(&mut state);
         }
-        state.check()
+        Ok(!has_all)
     }
 
     /// Returns the bytes of the records that checkpoints removed since the last call.
@@ -129,14 +142,13 @@ impl Unapplied {
         while let Some(portion) = self.next() {
             let outcome = apply(&portion);
             let mut state = self.state.lock();
-            state.is_busy = false;
+            state.busy = 0;
             match outcome {
                 Ok(removed) => {
                     state.entries.drain(..portion.entries.len());
                     for revision in portion.entries.iter().flat_map(|entry| &entry.garbage) {
                         state.garbage.remove(revision);
                     }
-                    state.bytes -= portion.entries.iter().map(Entry::row_bytes).sum::<u64>();
                     if std::mem::take(&mut state.recovered) == 0 {
                         state.removed += removed;
                     }
@@ -155,8 +167,10 @@ impl Unapplied {
                 return None;
             }
             if state.is_due && state.halt.is_none() {
-                (state.is_due, state.is_busy) = (false, true);
-                return Some(state.portion());
+                let portion = state.portion();
+                (state.is_due, state.busy) = (false, portion.entries.len());
+                state.bytes -= portion.entries.iter().map(Entry::row_bytes).sum::<u64>();
+                return Some(portion);
             }
             self.changed.wait(&mut state);
         }
@@ -184,7 +198,7 @@ impl Unapplied {
 
     fn halt(&self, halt: Halt) {
         let mut state = self.state.lock();
-        while state.is_busy {
+        while state.busy > 0 {
             self.changed.wait(&mut state);
         }
         if !matches!(state.halt, Some(Halt::Closed)) {
@@ -259,7 +273,7 @@ struct Guard<'a>(&'a Unapplied);
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        state.is_busy = false;
+        state.busy = 0;
         state.halt = Some(Halt::Closed);
         self.0.changed.notify_all();
     }

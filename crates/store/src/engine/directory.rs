@@ -102,8 +102,9 @@ impl Directory {
             directory.begin()?;
         } else if directory.has(UNFINISHED_FORMAT_FILE)? {
             // A crash happened between the two renames of `mark_complete`.
-            directory.check_format(UNFINISHED_FORMAT_FILE)?;
+            let format = directory.check_format(UNFINISHED_FORMAT_FILE)?;
             directory.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)?;
+            directory.open_format(format)?;
         } else {
             return Err(Failure(format!("its file `{FORMAT_FILE}` is missing")).into());
         }
@@ -113,15 +114,17 @@ impl Directory {
     /// Refuses a directory whose journal is missing. One of an old format gets the journal that it
     /// may not have, and the newest format.
     fn open_format(&self, format: u32) -> Result<(), Failure> {
-        if FORMATS_WITHOUT_JOURNAL.contains(&format) {
+        if !self.has(JOURNAL)? {
+            if !FORMATS_WITHOUT_JOURNAL.contains(&format) {
+                return Err(lost(JOURNAL));
+            }
             self.file(JOURNAL, true)?;
-        } else if !self.has(JOURNAL)? {
-            return Err(lost(JOURNAL));
         }
         let newest = match format {
             old if OLD_FORMATS.contains(&old) => FORMAT,
             old if OLD_ENCRYPTED_FORMATS.contains(&old) => ENCRYPTED_FORMAT,
-            _ => return Ok(()),
+            // A process that was killed may have renamed the file without synchronising that.
+            _ => return self.sync(),
         };
         self.write_format(newest)?;
         self.rename(UNFINISHED_FORMAT_FILE, FORMAT_FILE)

@@ -164,8 +164,7 @@ impl Engine for DiskEngine {
         unapplied.check()?;
         let mut journal = self.journal.lock();
         journal.release(unapplied.applied());
-        if !journal.has_room(&entry) {
-            unapplied.settle()?;
+        while !journal.has_room(&entry) && unapplied.advance()? {
             journal.release(unapplied.applied());
         }
         journal.append(&entry)?;

@@ -1,4 +1,5 @@
-//! An entry: a batch in the form in which the journal and the database store it.
+//! An entry: a batch in the form in which the journal stores it. Its records are in the form in which
+//! the database has them, too.
 
 use bytes::Bytes;
 

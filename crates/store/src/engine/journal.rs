@@ -1,7 +1,7 @@
 //! The journal: the file of the commits that are durable, but maybe not in the database yet (a
 //! write-ahead log; `docs/decisions/0014-journal.md` has its format).
 //!
-//! A commit is one write at the end of the journal and one synchronisation, where a transaction of
+//! A commit is one write behind the last entry and one synchronisation, where a transaction of
 //! the database writes pages all over its file. The file is a ring: entries are written one after
 //! the other, and behind the last one that fits, the next entry is written at the beginning again,
 //! over entries that the database has. The file keeps its length meanwhile, because overwriting
@@ -43,7 +43,8 @@ pub(super) struct Journal {
     end: u64,
     /// The number of the last entry.
     last: u64,
-    /// The entries that must not be overwritten, in order: their numbers and positions.
+    /// The entries that must not be overwritten, in order: their numbers and positions. After the
+    /// journal was opened, one stands for all that were found.
     retained: VecDeque<(u64, u64)>,
     has_failed: bool,
 }
@@ -79,7 +80,7 @@ impl Journal {
         medium.read(0, &mut bytes).map_err(failure)?;
         let found = sectors::read(&bytes, applied)?;
         let last = found.last;
-        // The positions of the entries do not matter: the journal counts as full of the last one.
+        // Where the entries are does not matter: nothing has room until the last one is released.
         let (end, retained) = (LENGTH_MAX, VecDeque::from([(last, 0)]));
         Ok((Self { medium, length, end, last, retained, has_failed: false }, found))
     }
@@ -117,7 +118,7 @@ impl Journal {
     fn room(&self, length: u64) -> Option<u64> {
         let first = self.retained.front().map(|(_, position)| *position);
         match first {
-            // The last entry is before the first one that must be retained.
+            // The entries wrap: the free space is between the last and the first.
             Some(first) if self.end <= first => (self.end + length <= first).then_some(self.end),
             _ if self.end + length <= LENGTH_MAX => Some(self.end),
             Some(first) => (length <= first).then_some(0),

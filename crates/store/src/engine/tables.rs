@@ -1,13 +1,14 @@
 //! The tables of the database: where records are, and how they are found, added and removed.
 //!
 //! Records that are committed one after the other are packed into [blocks](super::block). Those of
-//! a restored snapshot, and those that a version before blocks committed, have a row each.
+//! a restored snapshot, and those that a version before blocks put into the database, have a row
+//! each until the store is converted.
 //!
 //! It must not know transactions, the journal, or what records mean.
 //!
 //! Invariants:
-//! - A block is stored under the revision of its first record when it was written. All records of a
-//!   block are below the key of the next one.
+//! - A block is stored under the revision of its first record when it was first written. All
+//!   records of a block are below the key of the next one.
 //! - Every record with a row of its own is older than those in blocks.
 //! - Of a block with several records, more than half of the bytes are of records that were not
 //!   removed.
@@ -33,6 +34,7 @@ const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("blocks");
 const MARKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("marks");
 
 type Rows<'t> = Table<'t, u64, &'static [u8]>;
+type Existing = ReadOnlyTable<u64, &'static [u8]>;
 
 /// A block's key and its bytes.
 type Found<'t> = (Revision, AccessGuard<'t, &'static [u8]>);
@@ -53,10 +55,12 @@ pub(super) struct Tables<'t> {
     marks: Rows<'t>,
 }
 
-/// What removing records leaves of their block.
-enum Rest {
+/// What becomes of a block when records are removed.
+enum Remains {
+    /// The block as it is: none of the records was still there.
+    Unchanged,
     Nothing,
-    /// The block as it is, with these marks.
+    /// The block with these marks.
     Marked(Vec<u8>),
     /// Another block under the same key.
     Block(Vec<u8>),
@@ -121,17 +125,18 @@ impl<'t> Tables<'t> {
         if count == 0 {
             return Ok(None);
         }
-        let (rest, removed) = self.rest(key, &block, &garbage[..count])?;
+        let (remains, removed) = self.without(key, &block, &garbage[..count])?;
         drop(value);
-        match rest {
-            Rest::Marked(marks) => {
+        match remains {
+            Remains::Unchanged => {}
+            Remains::Marked(marks) => {
                 self.marks.insert(key.0, &*marks).map_err(failure)?;
             }
-            Rest::Nothing => {
+            Remains::Nothing => {
                 self.blocks.remove(key.0).map_err(failure)?;
                 self.marks.remove(key.0).map_err(failure)?;
             }
-            Rest::Block(block) => {
+            Remains::Block(block) => {
                 self.blocks.insert(key.0, &*block).map_err(failure)?;
                 self.marks.remove(key.0).map_err(failure)?;
             }
@@ -139,13 +144,13 @@ impl<'t> Tables<'t> {
         Ok(Some((count, removed)))
     }
 
-    /// Returns what is left of a block without some records, and the bytes of these records.
-    fn rest(
+    /// Returns what becomes of a block without some records, and the bytes of these records.
+    fn without(
         &self,
         key: Revision,
         block: &Block<'_>,
         garbage: &[Revision],
-    ) -> Result<(Rest, u64), Failure> {
+    ) -> Result<(Remains, u64), Failure> {
         let mut marks = marks_of(&self.marks, key, block)?;
         let mut removed = 0;
         for position in garbage.iter().filter_map(|revision| block.position(*revision)) {
@@ -154,15 +159,18 @@ impl<'t> Tables<'t> {
                 marks.add(position);
             }
         }
+        if removed == 0 {
+            return Ok((Remains::Unchanged, 0)); // a record is never empty
+        }
         let left: usize = block.unmarked(&marks).map(|(_, record)| record.len()).sum();
-        let rest = if block.unmarked(&marks).next().is_none() {
-            Rest::Nothing
+        let remains = if block.unmarked(&marks).next().is_none() {
+            Remains::Nothing
         } else if left <= block.bytes() / 2 {
-            Rest::Block(block::encode(key, block.unmarked(&marks))?)
+            Remains::Block(block::encode(key, block.unmarked(&marks))?)
         } else {
-            Rest::Marked(marks.encode(key))
+            Remains::Marked(marks.encode(key))
         };
-        Ok((rest, removed))
+        Ok((remains, removed))
     }
 }
 
@@ -171,12 +179,12 @@ pub(super) fn read(
     transaction: &ReadTransaction,
     revision: Revision,
 ) -> Result<Option<Vec<u8>>, Failure> {
-    if let Some(blocks) = existing(transaction, BLOCKS)?
+    if let Some((blocks, marks)) = existing_blocks(transaction)?
         && let Some((key, value)) = block_at(&blocks, revision)?
         && let block = Block::decode(key, value.value())?
         && let Some(position) = block.position(revision)
     {
-        let marks = read_marks(transaction, key, &block)?;
+        let marks = marks_of(&marks, key, &block)?;
         return Ok((!marks.has(position)).then(|| block.record(position).1.to_vec()));
     }
     let Some(log) = existing(transaction, LOG)? else { return Ok(None) };
@@ -200,13 +208,13 @@ pub(super) fn scan(
             }
         }
     }
-    let Some(blocks) = existing(transaction, BLOCKS)? else { return Ok(false) };
+    let Some((blocks, marks)) = existing_blocks(transaction)? else { return Ok(false) };
     let first = block_at(&blocks, after)?.map_or(after, |(key, _)| key);
     for row in blocks.range(first.0..).map_err(failure)? {
         let (key, value) = row.map_err(failure)?;
         let key = Revision(key.value());
         let block = Block::decode(key, value.value())?;
-        let marks = read_marks(transaction, key, &block)?;
+        let marks = marks_of(&marks, key, &block)?;
         for (revision, record) in block.unmarked(&marks) {
             if revision > after && !visitor(revision, record)? {
                 return Ok(true);
@@ -216,17 +224,27 @@ pub(super) fn scan(
     Ok(false)
 }
 
-/// Whether the database has the tables of a log.
+/// Whether the database has the table that every version creates.
 pub(super) fn exist(transaction: &ReadTransaction) -> Result<bool, Failure> {
     Ok(existing(transaction, LOG)?.is_some())
 }
 
-/// Returns a table; `None` if nothing was ever written to it. A version before blocks had only
-/// rows.
+/// Returns the tables of blocks and of their marks; `None` if only a version before blocks wrote to
+/// the database. One without the other is damage: removed records must not come back.
+fn existing_blocks(transaction: &ReadTransaction) -> Result<Option<(Existing, Existing)>, Failure> {
+    match (existing(transaction, BLOCKS)?, existing(transaction, MARKS)?) {
+        (Some(blocks), Some(marks)) => Ok(Some((blocks, marks))),
+        (None, None) => Ok(None),
+        (Some(_), None) | (None, Some(_)) => {
+            Err(Failure("its database has one of the tables `blocks` and `marks` alone".to_owned()))
+        }
+    }
+}
+
 fn existing(
     transaction: &ReadTransaction,
     table: TableDefinition<'static, u64, &'static [u8]>,
-) -> Result<Option<ReadOnlyTable<u64, &'static [u8]>>, Failure> {
+) -> Result<Option<Existing>, Failure> {
     match transaction.open_table(table) {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),
@@ -243,17 +261,6 @@ fn block_at<'t>(
     let last = blocks.range(..=revision.0).map_err(failure)?.next_back();
     let found = last.transpose().map_err(failure)?;
     Ok(found.map(|(key, block)| (Revision(key.value()), block)))
-}
-
-fn read_marks(
-    transaction: &ReadTransaction,
-    key: Revision,
-    block: &Block<'_>,
-) -> Result<Marks, Failure> {
-    match existing(transaction, MARKS)? {
-        Some(marks) => marks_of(&marks, key, block),
-        None => Ok(Marks::none(block)),
-    }
 }
 
 fn marks_of(

@@ -94,6 +94,12 @@ async fn a_new_store_without_its_renamed_format_is_accepted() {
     fs::rename(&format, &unfinished).unwrap();
     assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
     assert_eq!(fs::read(&format).unwrap(), b"pintle-store 5\n");
+    for old in [1, 3] {
+        fs::remove_file(&format).unwrap();
+        fs::write(&unfinished, format!("pintle-store {old}\n")).unwrap();
+        assert_eq!(open(dir.path()).unwrap().head(), Revision(1));
+        assert_eq!(fs::read(&format).unwrap(), b"pintle-store 5\n", "begun by version {old}");
+    }
     fs::remove_file(&format).unwrap();
     fs::write(&unfinished, "pintle-store 7\n").unwrap();
     assert!(matches!(open(dir.path()).err(), Some(Error::Format { found: 7, .. })));

@@ -59,6 +59,12 @@ fn damage_is_detected() {
     for end in 0..bytes.len() {
         assert!(Block::decode(KEY, &bytes[..end]).is_err(), "cut at {end}");
     }
+    let unordered = [RECORDS[1], RECORDS[0]];
+    for odd in [&RECORDS[..0], &unordered, &[RECORDS[0], RECORDS[0]]] {
+        assert!(Block::decode(KEY, &encode(KEY, odd.iter().copied()).unwrap()).is_err(), "{odd:?}");
+    }
+    let early = encode(Revision(8), RECORDS.into_iter()).unwrap();
+    assert!(Block::decode(Revision(8), &early).is_err(), "a record before the key");
     for end in 0..marks.len() {
         assert!(Marks::decode(KEY, &block, &marks[..end]).is_err(), "marks cut at {end}");
     }

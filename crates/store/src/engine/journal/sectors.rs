@@ -71,12 +71,13 @@ impl Header {
         bytes
     }
 
-    /// Decodes the header of a sector; `None` if the sector was never written.
+    /// Decodes the header of a sector; `None` if the sector is of zeros: it was never written.
     fn decode(sector: &[u8]) -> Result<Option<Self>, Failure> {
         let damaged = || failure("a sector is damaged");
-        let (header, _) = sector.split_first_chunk::<HEADER>().ok_or_else(damaged)?;
+        let (header, part) = sector.split_first_chunk::<HEADER>().ok_or_else(damaged)?;
         if header == &[0; HEADER] {
-            return Ok(None);
+            let is_unused = part.iter().all(|byte| *byte == 0);
+            return if is_unused { Ok(None) } else { Err(damaged()) };
         }
         let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|n| header[at + n]));
         let number = u64::from(word(0)) << 32 | u64::from(word(4));
