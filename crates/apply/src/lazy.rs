@@ -12,11 +12,12 @@ pub(crate) fn raw(json: &[u8]) -> Value {
     json::Reader::new(&text).json().map(Value::raw).unwrap_or_default()
 }
 
-/// Makes raw JSON the object or list that it is, with raw parts. Other values are unchanged.
+/// Makes raw JSON the object or list that it is, with raw parts. Other values are unchanged. The
+/// parts are copied, so the cost is their length.
 pub(crate) fn open(value: &mut Value) {
     if let Value::Raw(text) = value
         && text.starts_with(['{', '['])
-        && let Ok(opened) = opened(&mut json::Reader::new(text))
+        && let Ok(opened) = opened(&mut json::Reader::of_valid(text))
     {
         *value = opened;
     }

@@ -62,14 +62,24 @@ pub fn apply(
     }
 }
 
+/// The longest object with its patch of which [`shown`] leaves parts as they were written. Each level
+/// that the patch looks into copies what is below it, and there may be hundreds of levels.
+const AS_WRITTEN_BYTES_MAX: usize = 32 << 10;
+
 /// Returns the text that upstream's errors show of the result of a JSON patch or a merge patch that
 /// applies to the object in `current`: lists and objects that the patch left alone are written as
-/// they were, in the object and in the patch, and the members of others are sorted.
+/// they were, in the object and in the patch, and the members of others are sorted. For long objects
+/// it is the result as it would be stored.
 pub fn shown(patch_type: PatchType, current: &[u8], patch: &[u8]) -> Option<String> {
-    let current = lazy::raw(current);
+    let is_short = current.len() + patch.len() <= AS_WRITTEN_BYTES_MAX;
+    let result = |apply: fn(&Value, &[u8]) -> Result<Patched, Error>| {
+        apply(&pintle_value::json::parse(current).ok()?, patch).ok()
+    };
     let value = match patch_type {
-        PatchType::Json => json_patch::shown(current, patch)?,
-        PatchType::Merge => merge_patch::shown(current, patch),
+        PatchType::Json if is_short => json_patch::shown(lazy::raw(current), patch)?,
+        PatchType::Json => result(json_patch::apply)?.value,
+        PatchType::Merge if is_short => merge_patch::shown(lazy::raw(current), patch),
+        PatchType::Merge => result(merge_patch::apply)?.value,
         PatchType::StrategicMerge => return None,
     };
     Some(pintle_value::json::to_string(&value))

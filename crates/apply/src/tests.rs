@@ -104,6 +104,19 @@ fn untouched_parts_are_shown_as_they_were() {
     }
 }
 
+/// Each level of the path would copy a megabyte.
+#[test]
+fn a_long_and_deep_object_is_not_shown_as_it_was_written() {
+    let (depth, list) = (450, "{\"b\":1.0},".repeat(100_000));
+    let chain = format!("{}[{}0]{}", "{\"a\":".repeat(depth), list, "}".repeat(depth));
+    let operations = format!(
+        r#"[{{"op":"add","path":"/x","value":{chain}}},{{"op":"add","path":"/x{}/c","value":1}}]"#,
+        "/a".repeat(depth - 1)
+    );
+    let found = shown(PatchType::Json, b"{}", operations.as_bytes()).expect("it applies");
+    assert!(found.contains(r#"{"b":1}"#) && found.ends_with(&format!(",\"c\":1{}", "}".repeat(depth + 1))));
+}
+
 #[test]
 fn malformed_patches_are_rejected() {
     use PatchType::{Json, Merge, StrategicMerge};

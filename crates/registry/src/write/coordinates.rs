@@ -89,7 +89,9 @@ impl Write<'_> {
         let (kind, version) = (text(kind), text(version));
         if resource.typed_items {
             if kind.is_empty() {
-                return refuse(&missing_kind(&shown().unwrap_or_default()));
+                let shown = shown().unwrap_or_default();
+                let why = missing_kind(&shown);
+                return Err(refused(shown, &why));
             }
             if version != api_version {
                 let words = format!("must be {api_version}");

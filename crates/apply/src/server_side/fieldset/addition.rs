@@ -10,8 +10,9 @@ use super::codec::{SELF, Writer};
 use super::{FieldSet, PathElement};
 
 impl FieldSet {
-    /// Returns FieldsV1 with the paths of this set added. `None` where only decoding can tell: for
-    /// FieldsV1 that another writer ordered, or that is invalid.
+    /// Returns FieldsV1 with the paths of this set added. Only the levels that these paths lie in are
+    /// read, and the rest is copied unchecked. `None` where only decoding can tell: if another writer
+    /// ordered these levels, or if they are invalid.
     pub(crate) fn added_to(&self, text: &str) -> Option<String> {
         let mut addition = Addition { text, reader: Reader::of_valid(text), out: Writer::new() };
         addition.object(self, None)?;
@@ -20,6 +21,7 @@ impl FieldSet {
 }
 
 struct Addition<'t> {
+    /// FieldsV1 that is valid JSON.
     text: &'t str,
     reader: Reader<'t>,
     out: Writer,
@@ -39,39 +41,40 @@ impl Addition<'_> {
         if self.reader.value().ok()? != Token::Object {
             return None;
         }
-        let mut begin = self.reader.offset();
+        let mut from = self.reader.offset();
         let mut key = self.key()?;
         // An empty object is a member.
-        let is_member = !matches!(key, Key::Path(_));
+        let was_member = !matches!(key, Key::Path(_));
         if let Key::Own = key {
             self.reader.skip().ok()?;
-            begin = self.reader.offset();
+            from = self.reader.offset();
             key = self.key()?;
         }
-        let is_member = is_added.is_some_and(|is_added| is_added || is_member);
+        let is_member = is_added.is_some_and(|is_added| is_added || was_member);
         let (mut nodes, mut last) = (&set.nodes[..], None);
         while let Key::Path(element) = key {
             if last.as_ref() >= Some(&element) {
                 return None;
             }
-            let earlier = nodes.partition_point(|node| node.element < element);
-            nodes[..earlier].iter().for_each(|node| node.write(is_member, &mut self.out));
-            nodes = &nodes[earlier..];
-            match nodes.split_first() {
+            let (earlier, rest) =
+                nodes.split_at(nodes.partition_point(|node| node.element < element));
+            earlier.iter().for_each(|node| node.write(is_member, &mut self.out));
+            nodes = rest;
+            match rest.split_first() {
                 Some((node, later)) if node.element == element => {
                     let begin = self.out.open(&element, is_member);
-                    let is_member = self.object(&node.below, Some(node.member))?;
-                    self.out.close(begin, is_member);
+                    let is_child_member = self.object(&node.below, Some(node.member))?;
+                    self.out.close(begin, is_child_member);
                     nodes = later;
                 }
                 _ => {
                     self.reader.skip().ok()?;
-                    let copied = &self.text[begin..self.reader.offset()];
+                    let copied = &self.text[from..self.reader.offset()];
                     self.out.copy(copied.trim_start_matches(','), is_member);
                 }
             }
             last = Some(element);
-            begin = self.reader.offset();
+            from = self.reader.offset();
             key = self.key()?;
         }
         nodes.iter().for_each(|node| node.write(is_member, &mut self.out));
