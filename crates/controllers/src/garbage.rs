@@ -2,7 +2,7 @@
 //! foreground, or removes their owner references (KCM-01).
 //!
 //! It follows every collection, maintains a graph of owners and dependents, and evaluates an object
-//! when the object or one of its owners changed. `observation` maintains the graph and `evaluator`
+//! when its owners or its deletion changed, or one of its owners did. `observation` maintains the graph and `evaluator`
 //! decides what to do; this module does it.
 //!
 //! It must not know any particular kind.
@@ -15,8 +15,9 @@
 //! - After an object is taken from the queue and before it is evaluated, the collector observes
 //!   every change of every collection up to that moment. So when it evaluates a deleted owner, it
 //!   knows every dependent that was created before the deletion.
-//! - An object with new owners is in the graph before its owners are looked up. If they exist, it
-//!   is not enqueued: what happens to them later is observed later, and enqueues it then.
+//! - An object with new owners is in the graph, and the feeds of all collections have begun, before
+//!   its owners are looked up. If they exist, it is not enqueued: what happens to them later is
+//!   observed later, and enqueues it then.
 //! - The collector follows objects of extension API servers, too, by watches that may lag. Before
 //!   it deletes an object because such an owner is absent, it has asked the owner's server.
 //! - The cost of a change depends on the object that changed, not on the number of its owner's
@@ -241,7 +242,7 @@ impl<'e> Collector<'e> {
         self.unobserved.remove(key);
         // The states are used once: they may be outdated at the next evaluation.
         let owner_states = self.owner_states.remove(key).unwrap_or_default();
-        let decision = self.evaluator(&owner_states).evaluate(key, waited).await?;
+        let decision = self.begin_evaluation(&owner_states).evaluate(key, waited).await?;
         if decision.unresolved {
             self.unresolved.insert(key.clone());
         }
@@ -252,8 +253,8 @@ impl<'e> Collector<'e> {
         Ok(decision.operation)
     }
 
-    /// Returns what one evaluation depends on.
-    fn evaluator<'a>(&'a self, owner_states: &'a OwnerStates) -> Evaluator<'a> {
+    /// Counts an evaluation, and returns what it depends on.
+    fn begin_evaluation<'a>(&'a self, owner_states: &'a OwnerStates) -> Evaluator<'a> {
         self.environment.collector.evaluations.fetch_add(1, Ordering::Relaxed);
         let registry = &*self.environment.registry;
         let (kinds, graph, absent_owners) = (self.kinds(), &self.graph, &self.absent_owners);

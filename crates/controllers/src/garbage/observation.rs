@@ -1,5 +1,6 @@
 //! Observation: the collector takes the changes of every collection into its graph, and enqueues
-//! the objects that they concern. It acts on none of them.
+//! the objects that they concern, except a new object about which the evaluator decides that nothing
+//! has to be done. It acts on none of them.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -42,10 +43,13 @@ impl Collector<'_> {
         Ok(())
     }
 
-    /// Starts feeds of new collections. Most resources keep their index in the list.
+    /// Begins feeds of new collections, all before it observes the objects of the first: an owner
+    /// that is found to exist then is in a feed, which will have its deletion. Most resources keep
+    /// their index in the list.
     async fn begin_feeds(&mut self, before: &[Arc<Resource>]) {
         let resources = self.resources.clone();
         let same = |at: usize| before.get(at).is_some_and(|old| Arc::ptr_eq(old, &resources[at]));
+        let mut states = Vec::new();
         for resource in (0..resources.len()).filter(|at| !same(*at)).map(|at| &resources[at]) {
             let Some(storage) = &resource.storage else { continue };
             if self.feeds.contains_key(&storage.collection) {
@@ -53,9 +57,12 @@ impl Collector<'_> {
             }
             let mut feed = self.environment.registry.feed(resource);
             if let Ok(FeedUpdate::State(objects)) = feed.take() {
-                self.observe_all(&storage.collection, &objects).await;
+                states.push((&storage.collection, objects));
                 self.feeds.insert(storage.collection.clone(), feed);
             }
+        }
+        for (collection, objects) in states {
+            self.observe_all(collection, &objects).await;
         }
     }
 
@@ -121,7 +128,7 @@ impl Collector<'_> {
     /// owner enqueues it.
     async fn has_to_act(&mut self, key: &ObjectKey, tree: &Value) -> bool {
         let owner_states = OwnerStates::default();
-        let decision = self.evaluator(&owner_states).decide(key, tree, false).await;
+        let decision = self.begin_evaluation(&owner_states).decide(key, tree, false).await;
         decision.map_or(true, |decision| !decision.is_nothing())
     }
 
