@@ -98,13 +98,14 @@ impl Write<'_> {
             let name = if is_generated { self.unused_name(&base) } else { base };
             object::set_text(&mut tree, "name", name);
         }
+        // As in upstream, whose storages of subresources have no allocator, a create by a write of
+        // the status assigns nothing. What the client itself names is allocated or refused.
+        let assigns = self.target.subresource.is_empty() && resource.allocator.is_some();
         let mut conflicts = 0;
         loop {
             // Only a conflict about an assigned value is tried again here.
-            let only = resource.allocator.is_none();
-            let mut tree = if only { std::mem::take(&mut tree) } else { tree.clone() };
-            // As in upstream, whose storages of subresources have no allocator.
-            if self.target.subresource.is_empty() {
+            let mut tree = if assigns { tree.clone() } else { std::mem::take(&mut tree) };
+            if assigns {
                 self.assign(&mut tree, None)?;
             }
             self.context.warnings.extend(resource.strategy.early_warnings(&tree));
@@ -125,7 +126,9 @@ impl Write<'_> {
                     let refusal = self.taken(object::name(&tree), is_named_by_server);
                     return Ok(Created::Taken { refusal, is_generated });
                 }
-                Attempt::AllocationConflict if conflicts == ALLOCATION_CONFLICTS_MAX => {
+                Attempt::AllocationConflict
+                    if !assigns || conflicts == ALLOCATION_CONFLICTS_MAX =>
+                {
                     return Err(self.stale());
                 }
                 Attempt::AllocationConflict => {
