@@ -60,7 +60,7 @@ pub fn object_meta(
     errors
 }
 
-/// The members that no update changes, and the values of those that are absent.
+/// The members that no update changes, each with the value that counts when it is absent.
 static IMMUTABLE: [(&str, Value); 6] = [
     ("name", EMPTY),
     ("namespace", EMPTY),
@@ -71,10 +71,15 @@ static IMMUTABLE: [(&str, Value); 6] = [
 ];
 const EMPTY: Value = Value::String(Str::const_new(""));
 
-/// Validates the metadata of an update against the stored object. `found` are the errors of
-/// [`object_meta`] in the new object: if there are none, the rules that both functions have are not
-/// checked again.
-pub fn object_meta_update(new: &Value, old: &Value, found: &[Error], path: &Path) -> Errors {
+/// Validates the metadata of an update against the stored object. `errors_of_new` are the errors that
+/// [`object_meta`] found in the new object: if there are none, the rules that both functions have are
+/// not checked again.
+pub fn object_meta_update(
+    new: &Value,
+    old: &Value,
+    errors_of_new: &[Error],
+    path: &Path,
+) -> Errors {
     let mut errors = Errors::new();
     if object::is_terminating(old) {
         no_new_finalizers(&mut errors, new, old, &path.field("finalizers"));
@@ -94,7 +99,7 @@ pub fn object_meta_update(new: &Value, old: &Value, found: &[Error], path: &Path
             errors.extend(immutable(new, old, &path.field(member)));
         }
     }
-    if !found.is_empty() {
+    if !errors_of_new.is_empty() {
         labels_annotations_and_owners(&mut errors, new, path);
         errors.extend(managed_fields(new, path));
     }
