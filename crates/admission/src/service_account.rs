@@ -57,13 +57,15 @@ impl Admission for ServiceAccount {
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
         let pod = write.object.filter(|_| creates(write, "", "pods"))?;
-        if is_mirror(pod) || !matches!(account_name(pod), "" | DEFAULT) {
-            return None;
-        }
+        let name = Some(account_name(pod)).filter(|name| !name.is_empty()).unwrap_or(DEFAULT);
         let accounts =
             registry.resource(&GroupVersionResource::new("", "v1", "serviceaccounts"))?;
-        if registry.peek(&accounts, write.namespace, DEFAULT).is_some() {
+        if is_mirror(pod) || registry.peek(&accounts, write.namespace, name).is_some() {
             return None;
+        }
+        if name != DEFAULT {
+            // Another server of the same database may have created it.
+            return Some(Box::pin(registry.catch_up()));
         }
         let target = Target {
             resource: accounts,
