@@ -114,7 +114,10 @@ fn a_long_and_deep_object_is_not_shown_as_it_was_written() {
         "/a".repeat(depth - 1)
     );
     let found = shown(PatchType::Json, b"{}", operations.as_bytes()).expect("it applies");
-    assert!(found.contains(r#"{"b":1}"#) && found.ends_with(&format!(",\"c\":1{}", "}".repeat(depth + 1))));
+    assert!(
+        found.contains(r#"{"b":1}"#)
+            && found.ends_with(&format!(",\"c\":1{}", "}".repeat(depth + 1)))
+    );
 }
 
 #[test]

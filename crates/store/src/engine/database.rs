@@ -84,7 +84,8 @@ impl LogDatabase {
     }
 
     /// Commits entries in one transaction; `applied` is the number of the last one, or `None` if
-    /// they are not in the journal. Returns the bytes of the removed records.
+    /// they are not in the journal, and `packing` says how their records are stored. Returns the
+    /// bytes of the removed records.
     pub(super) fn commit(
         &self,
         entries: &[Entry],
