@@ -37,7 +37,7 @@ pub(crate) const ROWS: &[(&str, Spoil, &[&str])] = &[
         |directory| {
             fs::write(directory.join("store/format"), "pintle-store 9\n").expect("written");
         },
-        &["--data-dir: {dir}/store has storage format 9; this version reads formats 1 to 4"],
+        &["--data-dir: {dir}/store has storage format 9; this version reads formats 1 to 6"],
     ),
     (
         "what an interrupted restore left",
