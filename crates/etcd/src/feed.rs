@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_store::{Follower, Record, Revision};
+use pintle_store::{Record, Revision};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -25,6 +25,7 @@ use crate::horizon::Horizon;
 use crate::messages::{Event, EventType, ResponseHeader, WatchCreateRequest};
 use crate::own::Own;
 use crate::reading::{Reading, on_blocking_thread};
+use crate::subscription::Subscription;
 use crate::translation::number;
 
 /// The most messages that wait for the publisher.
@@ -55,9 +56,8 @@ pub(crate) enum Job {
     Apply(Vec<Event>, Revision, OwnedSemaphorePermit),
     /// Replaces the state with the state at `head`.
     Reset { state: Vec<Record>, head: Revision, floor: Revision },
-    /// Adds a follower that has all changes up to `seen`, if the other followers have no newer
-    /// changes.
-    AddFollower { follower: Arc<dyn Follower>, seen: Revision, reply: oneshot::Sender<bool> },
+    /// Adds a follower and replies with the head. It gets all later changes.
+    Subscribe { subscription: Arc<Subscription>, reply: oneshot::Sender<Revision> },
 }
 
 /// The task that reads the watch.
@@ -270,9 +270,7 @@ pub(crate) struct Publisher {
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    /// The followers, each with the revision up to which it has all changes. A new follower may be
-    /// ahead of the head.
-    pub(crate) followers: Vec<(Arc<dyn Follower>, Revision)>,
+    pub(crate) followers: Vec<Arc<Subscription>>,
 }
 
 impl Publisher {
@@ -285,34 +283,26 @@ impl Publisher {
                 }
                 Job::Reset { state, head, floor } => {
                     let state = Arc::new(state);
-                    for (follower, seen) in &mut self.followers {
+                    for follower in &self.followers {
                         // It builds the whole cache, which would block other tasks.
                         let (follower, state) = (follower.clone(), state.clone());
                         on_blocking_thread(move || follower.reset(&state, head)).await;
-                        *seen = head;
                     }
                     self.own.events_lost();
                     self.horizon.reset(floor, head);
                 }
-                Job::AddFollower { follower, seen, reply } => {
-                    let has_all = seen >= self.horizon.head();
-                    if has_all {
-                        self.followers.push((follower, seen));
-                    }
-                    let _ = reply.send(has_all);
+                Job::Subscribe { subscription, reply } => {
+                    self.followers.retain(|follower| !follower.has_ended());
+                    self.followers.push(subscription);
+                    let _ = reply.send(self.horizon.head());
                 }
             }
         }
     }
 
-    fn apply(&mut self, records: &[Record], head: Revision) {
-        for (follower, seen) in &mut self.followers {
-            if *seen >= head {
-                continue;
-            }
-            let new = records.partition_point(|record| record.revision <= *seen);
-            follower.apply(&records[new..], head);
-            *seen = head;
+    fn apply(&self, records: &[Record], head: Revision) {
+        for follower in &self.followers {
+            follower.apply(records, head);
         }
         self.horizon.advance(head);
     }

@@ -28,6 +28,7 @@ mod own;
 mod plan;
 mod reading;
 mod store;
+mod subscription;
 #[cfg(test)]
 mod tests;
 mod tls;

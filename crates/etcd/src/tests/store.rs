@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,6 +75,33 @@ impl Calls {
     /// The records of the calls, without calls that only moved the head.
     fn texts(&self) -> Vec<String> {
         self.0.lock().iter().map(|(text, _)| text.clone()).filter(|text| !text.is_empty()).collect()
+    }
+}
+
+/// A follower during whose calls others write: each call waits for a further write.
+struct Chasing {
+    store: Arc<EtcdStore>,
+    runtime: tokio::runtime::Handle,
+    writes: AtomicUsize,
+}
+
+impl Chasing {
+    const WRITES_MAX: usize = 50;
+}
+
+impl Follower for Chasing {
+    fn apply(&self, _: &[Record], _: Revision) {
+        let number = self.writes.fetch_add(1, Ordering::Relaxed);
+        if number < Self::WRITES_MAX {
+            let write = self.store.commit_one(create(&format!("a/{number}"), "x"));
+            // The write is not acknowledged before this call ends if the others wait for it.
+            let limited = async { tokio::time::timeout(Duration::from_millis(300), write).await };
+            let _ = self.runtime.block_on(limited);
+        }
+    }
+
+    fn reset(&self, _: &[Record], _: Revision) {
+        unreachable!("no history is lost here");
     }
 }
 
@@ -357,6 +385,20 @@ fn copy(from: &Path, to: &Path) {
             fs::copy(entry.path(), to).unwrap();
         }
     }
+}
+
+/// A new follower that is always behind the others is served soon, whoever writes how much.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_follower_need_not_outrun_the_writers() {
+    let Some(server) = Server::start().await else { return };
+    let store = Arc::new(server.store().await);
+    store.commit_one(create("b/1", "x")).await.unwrap();
+    let runtime = tokio::runtime::Handle::current();
+    let chasing =
+        Arc::new(Chasing { store: store.clone(), runtime, writes: AtomicUsize::default() });
+    store.follow(chasing.clone()).await.unwrap();
+    let writes = chasing.writes.load(Ordering::Relaxed);
+    assert!(writes < 10, "{writes} writes happened before it was served");
 }
 
 /// One reachable endpoint is enough, in any position.
