@@ -10,7 +10,7 @@
 pub(crate) mod cache;
 mod content;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use once_cell::race::OnceBox;
@@ -153,7 +153,11 @@ pub const fn event_type(kind: Kind) -> &'static str {
 /// The cached encodings of one object. Most objects have no further encoding, so the list is
 /// allocated for the first one, and its cell is one word.
 #[derive(Debug, Default)]
-pub(crate) struct Encodings(OnceBox<Mutex<Vec<Arc<Encoded>>>>);
+pub(crate) struct Encodings(OnceBox<Arc<List>>);
+
+/// A list of encodings. The cache refers to it, because a reference to the object would keep the
+/// memory of its JSON.
+type List = Mutex<Vec<Arc<Encoded>>>;
 
 impl Encodings {
     /// Returns the cached encoding, or a new one that `make` makes; true if it is new. Concurrent
@@ -164,7 +168,7 @@ impl Encodings {
         extra: Extra,
         make: impl FnOnce() -> Encoded,
     ) -> (Arc<Encoded>, bool) {
-        let mut cached = self.0.get_or_init(Box::default).lock();
+        let mut cached = self.list().lock();
         if let Some(encoded) = cached.iter().find(|encoded| encoded.is(resource, extra)) {
             return (encoded.clone(), false);
         }
@@ -181,10 +185,9 @@ impl Encodings {
         cached.iter().find(|encoded| encoded.is(resource, extra)).cloned()
     }
 
-    /// Drops an evicted encoding.
-    fn forget(&self, gone: &Weak<Encoded>) {
-        let Some(cached) = self.0.get() else { return };
-        cached.lock().retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), gone.as_ptr()));
+    /// The list of the encodings.
+    fn list(&self) -> &Arc<List> {
+        self.0.get_or_init(Box::default)
     }
 }
 
@@ -197,7 +200,7 @@ impl Resource {
             if extra == Extra::Protobuf && self.is_stored_version() {
                 object.remember_message_len(encoded.content.item.len());
             }
-            self.encoding_cache.insert(object, &encoded);
+            self.encoding_cache.insert(object.encodings.list(), &encoded);
         }
         encoded
     }

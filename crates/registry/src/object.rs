@@ -4,6 +4,7 @@ mod body;
 mod field_sets;
 mod head;
 mod index;
+mod room;
 mod template;
 
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use pintle_value::{Str, Value};
 
 use crate::encodings::Encodings;
 use crate::{Resource, SelectableField};
-use body::{Body, Divided};
+use body::{Body, Divided, Settled};
 pub(crate) use field_sets::FieldSets;
 pub(crate) use head::Head;
 use head::{OWNED_FIELDS, read_head};
@@ -33,9 +34,9 @@ pub(crate) use template::{template, template_unchanged, template_with_metadata};
 /// The bytes are the watch frame of the write that made this version
 /// (`{"type":"MODIFIED","object":` … `}` and a newline). The object's JSON is a slice of the frame,
 /// so each object is encoded once and held once. An object that was read from disk has no frame,
-/// nor has one that shares field sets with others ([`Object::sharing`]).
+/// nor has one that has left the history ([`Object::settled`]).
 #[derive(Debug)]
-pub struct Object {
+pub struct Object<R: ?Sized = [u8]> {
     body: Body,
     /// Whether the bytes include the frame. The JSON's range follows from this and from `kind`; it
     /// is not stored, to save memory.
@@ -49,16 +50,23 @@ pub struct Object {
     pub item: Arc<str>,
     /// The revision of the write that made this version.
     pub revision: Revision,
+    /// See [`Object::number`].
+    number: u64,
     index: OnceLock<Arc<Index>>,
     /// The number of a resource whose version of the object these bytes are known to be. It is used
     /// only by definitions with a [`crate::StorageConverter`].
     view_of: AtomicU64,
     /// Further encodings of the object.
     pub(crate) encodings: Encodings,
+    /// The JSON, if it lies in one allocation with the object ([`room`]).
+    room: R,
 }
 
-/// Every object of the cluster has one: with its reference counts it takes 112 bytes.
-const _: () = assert!(size_of::<Object>() <= 96);
+/// Every object of the cluster has one: with its reference counts it takes 120 bytes.
+const _: () = assert!(size_of::<Object<[u8; 0]>>() <= 104);
+
+/// The number of the next object.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The error of a stored object whose bytes are not valid JSON, or whose value could not be
 /// decrypted. An unreadable object is never treated as an empty one.
@@ -81,29 +89,60 @@ impl From<Unreadable> for Status {
 
 impl Object {
     /// Makes the object of a record. The registry attaches the index as a note to its own writes.
-    pub(crate) fn from_record(record: &Record) -> Self {
-        let index = OnceLock::new();
-        let view_of = AtomicU64::new(0);
-        if let Some(note) = record.note.clone().and_then(|note| note.downcast::<Index>().ok()) {
-            view_of.store(note.view_of, Ordering::Relaxed);
-            index.get_or_init(|| note);
-        }
+    pub(crate) fn from_record(record: &Record) -> Arc<Self> {
+        let note = record.note.clone().and_then(|note| note.downcast::<Index>().ok());
         let is_framed = record.body == framed(record.kind, record.bytes.len());
-        // The registry attaches a note only to a tree that it has just encoded, so the bytes are
-        // valid.
-        let is_readable = AtomicBool::new(index.get().is_some());
-        Self {
-            body: Body::Whole(if is_framed { record.bytes.clone() } else { record.value() }),
+        let object = |body| Object {
             is_framed,
-            is_readable,
-            kind: record.kind,
-            message_len: AtomicU32::new(0),
-            item: record.key.item.clone(),
-            revision: record.revision,
-            index,
-            view_of,
-            encodings: Encodings::default(),
+            // The registry attaches a note only to a tree that it has just encoded, so the bytes
+            // are valid.
+            is_readable: AtomicBool::new(note.is_some()),
+            view_of: AtomicU64::new(note.as_ref().map_or(0, |note| note.view_of)),
+            index: note.map_or_else(OnceLock::new, OnceLock::from),
+            ..Object::new(body, record.key.item.clone(), record.revision, record.kind)
+        };
+        if is_framed {
+            return Arc::new(object(Body::Whole(record.bytes.clone())));
         }
+        let json = &record.bytes[record.body.clone()];
+        let object = object(Body::Settled(Settled::Near(json.len())));
+        room::place(object, json).unwrap_or_else(|object| {
+            Arc::new(Object { body: Body::Whole(record.value()), ..object })
+        })
+    }
+
+    /// Makes an object without a frame from bytes that were just encoded.
+    pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Arc<Self> {
+        let is_readable = AtomicBool::new(true);
+        Arc::new(Object { is_readable, ..Object::new(Body::Whole(bytes), item, revision, kind) })
+    }
+
+    /// Returns the same version of the object as it is held after it has left the history, with no
+    /// further encodings yet; `None` if it is held so. Either it shares its field sets with other
+    /// objects, or it lies in one allocation with its JSON.
+    pub(crate) fn settled(&self, sets: &mut FieldSets) -> Option<Arc<Self>> {
+        let json = match &self.body {
+            Body::Whole(_) | Body::Settled(Settled::Near(_)) => self.abridged(),
+            Body::Settled(Settled::Divided(_)) => return None,
+        };
+        let settled = |settled| Object {
+            message_len: AtomicU32::new(self.message_len.load(Ordering::Relaxed)),
+            is_readable: AtomicBool::new(self.is_checked()),
+            index: self.index.clone(),
+            view_of: AtomicU64::new(self.view_of.load(Ordering::Relaxed)),
+            number: self.number,
+            ..Object::new(Body::Settled(settled), self.item.clone(), self.revision, self.kind)
+        };
+        match (Divided::of(json, &self.item, sets), &self.body) {
+            (Some(divided), _) => Some(Arc::new(settled(Settled::Divided(Box::new(divided))))),
+            (None, Body::Settled(_)) => None,
+            (None, Body::Whole(_)) => room::place(settled(Settled::Near(json.len())), json).ok(),
+        }
+    }
+
+    /// Returns a number that no object with other bytes has.
+    pub const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Whether the object's value could not be decrypted.
@@ -111,28 +150,8 @@ impl Object {
         why_undecryptable(self.abridged()).is_some()
     }
 
-    /// Makes an object without a frame from bytes that were just encoded.
-    pub(crate) fn bare(bytes: Bytes, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
-        let (index, view_of) = (OnceLock::new(), AtomicU64::new(0));
-        let encodings = Encodings::default();
-        let message_len = AtomicU32::new(0);
-        let is_readable = AtomicBool::new(true);
-        Self {
-            body: Body::Whole(bytes),
-            is_framed: false,
-            kind,
-            message_len,
-            is_readable,
-            item,
-            revision,
-            index,
-            view_of,
-            encodings,
-        }
-    }
-
     /// Returns the last state of a deleted object, with the revision of its deletion.
-    pub(crate) fn deleted_at(&self, revision: Revision) -> Self {
+    pub(crate) fn deleted_at(&self, revision: Revision) -> Arc<Self> {
         let json = self.json();
         let bytes = match around_version(&json) {
             Some((before, after)) => {
@@ -148,7 +167,8 @@ impl Object {
     pub fn json(&self) -> Bytes {
         match &self.body {
             Body::Whole(bytes) => bytes.slice(self.in_frame(bytes.len())),
-            Body::Divided(divided) => divided.json(),
+            Body::Settled(Settled::Near(_)) => Bytes::copy_from_slice(self.abridged()),
+            Body::Settled(Settled::Divided(divided)) => divided.json(),
         }
     }
 
@@ -157,7 +177,8 @@ impl Object {
     pub fn abridged(&self) -> &[u8] {
         match &self.body {
             Body::Whole(bytes) => &bytes[self.in_frame(bytes.len())],
-            Body::Divided(divided) => divided.abridged(),
+            Body::Settled(Settled::Near(len)) => &self.room[..*len],
+            Body::Settled(Settled::Divided(divided)) => divided.abridged(),
         }
     }
 
@@ -165,30 +186,10 @@ impl Object {
     /// the beginning of `metadata`.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let (whole, divided) = match &self.body {
-            Body::Whole(_) => (Some(self.abridged()), None),
-            Body::Divided(divided) => (None, Some(divided.pieces())),
+            Body::Whole(_) | Body::Settled(Settled::Near(_)) => (Some(self.abridged()), None),
+            Body::Settled(Settled::Divided(divided)) => (None, Some(divided.pieces())),
         };
         whole.into_iter().chain(divided.into_iter().flatten())
-    }
-
-    /// Returns the same version of the object, which shares its field sets with other objects, and
-    /// has no further encodings yet; `None` if it has too little to share.
-    pub(crate) fn sharing(&self, sets: &mut FieldSets) -> Option<Self> {
-        let Body::Whole(_) = &self.body else { return None };
-        let divided = Divided::of(self.abridged(), &self.item, sets)?;
-        let copy = |number: &AtomicU64| AtomicU64::new(number.load(Ordering::Relaxed));
-        Some(Self {
-            body: Body::Divided(Box::new(divided)),
-            is_framed: false,
-            kind: self.kind,
-            message_len: AtomicU32::new(self.message_len.load(Ordering::Relaxed)),
-            is_readable: AtomicBool::new(self.is_checked()),
-            item: self.item.clone(),
-            revision: self.revision,
-            index: self.index.clone(),
-            view_of: copy(&self.view_of),
-            encodings: Encodings::default(),
-        })
     }
 
     /// Returns the stored watch frame, if it has the event type `kind` that the watcher must get.
@@ -234,7 +235,8 @@ impl Object {
     pub fn size(&self) -> usize {
         match &self.body {
             Body::Whole(bytes) => bytes.len(),
-            Body::Divided(divided) => divided.len(),
+            Body::Settled(Settled::Near(len)) => *len,
+            Body::Settled(Settled::Divided(divided)) => divided.len(),
         }
     }
 
@@ -280,7 +282,7 @@ impl Object {
 
     /// Puts the shared field sets into a tree of the abridged JSON.
     fn complete(&self, tree: &mut Value) {
-        if let Body::Divided(divided) = &self.body {
+        if let Body::Settled(Settled::Divided(divided)) = &self.body {
             divided.complete(tree);
         }
     }
@@ -406,5 +408,43 @@ impl Object {
         let mut paths = vec![vec!["metadata", "labels"]];
         paths.extend(fields.iter().flat_map(|field| field.value.reads()));
         self.excerpt(&paths.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+}
+
+impl Object<[u8; 0]> {
+    /// Makes an object without a frame.
+    fn new(body: Body, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
+        Self {
+            body,
+            is_framed: false,
+            kind,
+            message_len: AtomicU32::new(0),
+            is_readable: AtomicBool::new(false),
+            item,
+            revision,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            index: OnceLock::new(),
+            view_of: AtomicU64::new(0),
+            encodings: Encodings::default(),
+            room: [],
+        }
+    }
+
+    /// Returns the object with room for its JSON.
+    fn with_room<R>(self, room: R) -> Object<R> {
+        Object {
+            body: self.body,
+            is_framed: self.is_framed,
+            kind: self.kind,
+            message_len: self.message_len,
+            is_readable: self.is_readable,
+            item: self.item,
+            revision: self.revision,
+            number: self.number,
+            index: self.index,
+            view_of: self.view_of,
+            encodings: self.encodings,
+            room,
+        }
     }
 }

@@ -260,11 +260,11 @@ impl Registry {
         self.cache.trim(floor);
     }
 
-    /// Lets objects that have not changed for some time share the field sets of their managers, so
-    /// that equal sets are in memory once. Call it every second: the keys of objects that may
-    /// share are collected meanwhile.
-    pub async fn share_field_sets(&self) {
-        self.cache.share().await;
+    /// Reduces the memory of objects that have not changed for some time: equal field sets of
+    /// managers are in memory once, and a small object lies in one allocation with its JSON. Call
+    /// it every second: the keys of such objects are collected meanwhile.
+    pub async fn settle_objects(&self) {
+        self.cache.settle().await;
     }
 
     /// Returns the newest cached state of an object.

@@ -256,7 +256,7 @@ impl Watch {
             (true, true) => Some(Event::Modified(object.clone())),
             (true, false) => {
                 let previous = change.previous.as_ref()?;
-                Some(Event::Deleted(Arc::new(self.left_at(previous, object.revision))))
+                Some(Event::Deleted(self.left_at(previous, object.revision)))
             }
             (false, false) => None,
         }
@@ -264,7 +264,7 @@ impl Watch {
 
     /// Returns an object's previous state, at the revision of the change by which it left the
     /// selection (OAS-16).
-    fn left_at(&self, object: &Object, revision: Revision) -> Object {
+    fn left_at(&self, object: &Object, revision: Revision) -> Arc<Object> {
         if object.check().is_ok() {
             return object.deleted_at(revision);
         }

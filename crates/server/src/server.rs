@@ -290,7 +290,7 @@ fn spawn_background(
     config: &Config,
 ) {
     let is_embedded = config.etcd.is_none();
-    background.spawn(compaction::share_field_sets(api.registry.clone()));
+    background.spawn(compaction::settle_objects(api.registry.clone()));
     background.spawn(compaction::run(api.registry.clone(), config.watch_history, is_embedded));
     background.spawn(authorization.run());
     if let Some(exporter) = api.traces.as_ref().and_then(Traces::take_exporter) {

@@ -48,9 +48,8 @@ pub(super) struct State {
     /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
     pub(super) log: VecDeque<Change>,
-    /// The keys of live objects that have left the log and may share field sets with others, until
-    /// [`Collection::share`] is called.
-    unshared: Vec<Arc<str>>,
+    /// The keys of live objects that have left the log, until [`Collection::settle`] is called.
+    unsettled: Vec<Arc<str>>,
     /// The memory of the log's changes in bytes. It counts the newest object of a key, too,
     /// although dropping the change would not free that object: it stays in the live set.
     log_bytes: usize,
@@ -104,7 +103,7 @@ impl Collection {
         for record in records {
             state.last = record.revision;
             if let Some(object) = state.object(record) {
-                state.apply(Arc::new(object));
+                state.apply(object);
             }
         }
         while state.log_bytes > log_bytes_max && state.log.len() > 1 {
@@ -115,7 +114,7 @@ impl Collection {
 
     /// Replaces the state and drops the history. All cursors lag.
     pub(super) fn reset(&self, records: &[&Record], head: Revision) {
-        let objects = records.iter().map(|record| Arc::new(Object::from_record(record)));
+        let objects = records.iter().map(|record| Object::from_record(record));
         let live: Objects = objects.map(|object| (object.item.clone(), object)).collect();
         let mut state = self.state.write();
         self.recalled.lock().clear();
@@ -136,7 +135,7 @@ impl Collection {
         for record in records {
             let is_same = |object: &Arc<Object>| object.revision == record.revision;
             if live.get(&record.key.item).is_some_and(is_same) {
-                live.insert(record.key.item.clone(), Arc::new(Object::from_record(record)));
+                live.insert(record.key.item.clone(), Object::from_record(record));
             }
         }
         self.recalled.lock().clear();
@@ -225,7 +224,7 @@ impl Collection {
         let live = self.state.read().live.clone();
         let object = |record: &Record| match live.get(&record.key.item) {
             Some(object) if object.revision == record.revision => object.clone(),
-            _ => Arc::new(Object::from_record(record)),
+            _ => Object::from_record(record),
         };
         let objects = records.iter().map(|record| (record.key.item.clone(), object(record)));
         let objects = objects.collect();
@@ -239,32 +238,32 @@ impl Collection {
         recalled.truncate(RECALLED_MAX);
     }
 
-    /// Lets objects that have left the log share their field sets, until objects of `bytes_max`
-    /// bytes were read; returns how many bytes may still be read. While an object is in the log,
-    /// watches may send its frame, so its bytes stay in one piece.
-    pub(super) async fn share(&self, sets: &Mutex<FieldSets>, bytes_max: usize) -> usize {
-        if self.state.read().unshared.is_empty() {
+    /// Reduces the memory of objects that have left the log ([`Object::settled`]), until objects of
+    /// `bytes_max` bytes were read; returns how many bytes may still be read. While an object is in
+    /// the log, watches may send its frame, so its bytes stay in one piece.
+    pub(super) async fn settle(&self, sets: &Mutex<FieldSets>, bytes_max: usize) -> usize {
+        if self.state.read().unsettled.is_empty() {
             return bytes_max;
         }
-        let mut unshared = std::mem::take(&mut self.state.write().unshared).into_iter();
-        let (mut divided, mut read, mut left) = (Vec::new(), 0, bytes_max);
+        let mut unsettled = std::mem::take(&mut self.state.write().unsettled).into_iter();
+        let (mut settled, mut read, mut left) = (Vec::new(), 0, bytes_max);
         while left > 0
-            && let Some(item) = unshared.next()
+            && let Some(item) = unsettled.next()
         {
             let mut bytes = UNDONE_BYTES;
             if let Some(object) = self.get_old(&item) {
                 bytes += object.size();
-                divided.extend(object.sharing(&mut sets.lock()).map(|after| (object, after)));
+                settled.extend(object.settled(&mut sets.lock()).map(|after| (object, after)));
             }
             (read, left) = (read + bytes, left.saturating_sub(bytes));
             if read > work::YIELD_BYTES {
-                self.replace(std::mem::take(&mut divided));
+                self.replace(std::mem::take(&mut settled));
                 read = 0;
                 tokio::task::yield_now().await;
             }
         }
-        self.replace(divided);
-        self.state.write().unshared.extend(unshared);
+        self.replace(settled);
+        self.state.write().unsettled.extend(unsettled);
         left
     }
 
@@ -275,7 +274,7 @@ impl Collection {
     }
 
     /// Puts objects in the place of the same versions of them, if those are still live.
-    fn replace(&self, objects: Vec<(Arc<Object>, Object)>) {
+    fn replace(&self, objects: Vec<(Arc<Object>, Arc<Object>)>) {
         if objects.is_empty() {
             return;
         }
@@ -318,7 +317,7 @@ impl State {
                 .filter(is_undecryptable)
                 .map(|object| object.item.clone())
                 .collect(),
-            unshared: live.keys().cloned().collect(),
+            unsettled: live.keys().cloned().collect(),
             live,
             first,
             floor: head,
@@ -329,7 +328,7 @@ impl State {
 
     /// Makes the object of a record. A deletion by another process carries no value: the object is
     /// the live one, or `None` if the key has none.
-    fn object(&self, record: &Record) -> Option<Object> {
+    fn object(&self, record: &Record) -> Option<Arc<Object>> {
         if record.kind == Kind::Deleted && record.body.is_empty() {
             return Some(self.live.get(&record.key.item)?.deleted_at(record.revision));
         }
@@ -350,7 +349,7 @@ impl State {
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
         if object.revision <= self.floor {
             if object.kind() != Kind::Deleted {
-                self.unshared.push(object.item.clone());
+                self.unsettled.push(object.item.clone());
             }
             return; // part of the initial state, not a change
         }
@@ -364,7 +363,7 @@ impl State {
             self.first += 1;
             self.floor = self.floor.max(change.object.revision);
             if self.is_live(&change.object) {
-                self.unshared.push(change.object.item.clone());
+                self.unsettled.push(change.object.item.clone());
             }
         }
     }
@@ -374,10 +373,10 @@ impl State {
     }
 
     /// Puts an object in the place of the same version of it, if that is still live.
-    fn replace(&mut self, before: &Arc<Object>, after: Object) {
+    fn replace(&mut self, before: &Arc<Object>, after: Arc<Object>) {
         if self.is_live(before) {
             self.live_bytes = self.live_bytes - before.size() + after.size();
-            self.live.insert(before.item.clone(), Arc::new(after));
+            self.live.insert(before.item.clone(), after);
         }
     }
 

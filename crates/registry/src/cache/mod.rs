@@ -36,9 +36,9 @@ pub(crate) use collection::{Change, Collection, Objects, Snapshot};
 pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
 pub(crate) use topics::Scope;
 
-/// How many bytes of objects are divided in one call: the allocator returns their memory some time
+/// How many bytes of objects are settled in one call: the allocator returns their memory some time
 /// later, and after a start there may be gigabytes.
-const SHARED_AT_ONCE: usize = 128 << 20;
+const SETTLED_AT_ONCE: usize = 128 << 20;
 
 /// All collections.
 pub(crate) struct Cache {
@@ -154,13 +154,13 @@ impl Cache {
         self.field_sets.lock().sweep();
     }
 
-    /// Lets objects that have left the logs share their field sets. After objects of
-    /// [`SHARED_AT_ONCE`] bytes the rest waits for the next call.
-    pub(crate) async fn share(&self) {
+    /// Reduces the memory of objects that have left the logs. After objects of [`SETTLED_AT_ONCE`]
+    /// bytes the rest waits for the next call.
+    pub(crate) async fn settle(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
-        let mut bytes = SHARED_AT_ONCE;
+        let mut bytes = SETTLED_AT_ONCE;
         for collection in collections {
-            bytes = collection.share(&self.field_sets, bytes).await;
+            bytes = collection.settle(&self.field_sets, bytes).await;
         }
     }
 

@@ -100,10 +100,10 @@ fn state_at(collection: &Collection, revision: u64) -> Option<State> {
     Some(objects.iter().map(|(item, o)| (item.to_string(), o.revision.0)).collect())
 }
 
-fn share(cache: &Cache) {
+fn settle(cache: &Cache) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().build().expect("no driver is needed");
-    runtime.block_on(cache.share());
+    runtime.block_on(cache.settle());
 }
 
 fn changes_after(
@@ -139,7 +139,7 @@ proptest! {
                 Step::Recall { back } => {
                     let _ = state_at(&collection, model.head().saturating_sub(back));
                 }
-                Step::Share => share(&cache),
+                Step::Share => settle(&cache),
             }
         }
         for revision in 0..=model.head() {
@@ -492,24 +492,24 @@ fn objects_that_left_the_log_share_their_field_sets() {
         items.into_iter().filter(is_short).collect::<Vec<_>>()
     };
     let before = collection.extent();
-    share(&cache);
+    settle(&cache);
     assert!(abridged().is_empty(), "all are in the log");
     cache.trim(Revision(4));
-    share(&cache);
+    settle(&cache);
     assert_eq!(abridged(), ["ns/b", "ns/c"]);
     assert_eq!(collection.extent().bytes, before.bytes);
     cache.trim(Revision(5));
-    share(&cache);
+    settle(&cache);
     assert_eq!(abridged(), ["ns/b", "ns/c", "ns/d"]);
     let records: Vec<_> =
         (1..).zip(items).map(|(at, item)| record(at, item, Kind::Created)).collect();
     cache.reset(&records, Revision(9));
     assert!(abridged().is_empty());
-    share(&cache);
+    settle(&cache);
     assert_eq!(abridged(), items, "the set is known already");
     let opened = Cache::new(Revision(4), usize::MAX);
     records.iter().for_each(|record| apply(&opened, std::slice::from_ref(record)));
-    share(&opened);
+    settle(&opened);
     let lengths = items.map(|item| {
         let object = opened.collection(&"things".into()).get(item).expect("the item exists");
         object.abridged().len() < object.size()

@@ -8,8 +8,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::Encoded;
-use crate::Object;
+use super::{Encoded, List};
 
 /// The memory of an entry in addition to its encoding, in bytes.
 pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -29,10 +28,10 @@ struct Entries {
     seed: u64,
 }
 
-/// An encoding that its object holds. The entry keeps neither the object nor the encoding alive.
+/// An encoding that is in an object's list. The entry keeps neither of them alive.
 #[derive(Debug)]
 struct Entry {
-    object: Weak<Object>,
+    list: Weak<List>,
     encoded: Weak<Encoded>,
     bytes: usize,
 }
@@ -43,18 +42,19 @@ impl EncodingCache {
         Self { bytes_max, entries: Mutex::default() }
     }
 
-    /// Counts a new encoding of an object, and evicts random encodings, perhaps the new one, while
+    /// Counts a new encoding of a list, and evicts random encodings, perhaps the new one, while
     /// the bound is exceeded.
-    pub(super) fn insert(&self, object: &Arc<Object>, encoded: &Arc<Encoded>) {
+    pub(super) fn insert(&self, list: &Arc<List>, encoded: &Arc<Encoded>) {
         let entry = Entry {
-            object: Arc::downgrade(object),
+            list: Arc::downgrade(list),
             encoded: Arc::downgrade(encoded),
             bytes: encoded.size(),
         };
         let evicted = self.entries.lock().add(entry, self.bytes_max);
         for entry in evicted {
-            if let Some(object) = entry.object.upgrade() {
-                object.encodings.forget(&entry.encoded);
+            if let Some(list) = entry.list.upgrade() {
+                list.lock()
+                    .retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), entry.encoded.as_ptr()));
             }
         }
     }
@@ -74,7 +74,7 @@ impl Entries {
     fn add(&mut self, entry: Entry, bytes_max: usize) -> Vec<Entry> {
         for _ in 0..Self::CHECKED {
             let at = self.choose_random();
-            if self.entries.get(at).is_some_and(|entry| entry.object.strong_count() == 0) {
+            if self.entries.get(at).is_some_and(|entry| entry.list.strong_count() == 0) {
                 self.take(at);
             }
         }

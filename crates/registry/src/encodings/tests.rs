@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn object(name: &str) -> Arc<Object> {
-    Arc::new(Object::bare(Bytes::from_static(b"{}"), name.into(), Revision(1), Kind::Created))
+    Object::bare(Bytes::from_static(b"{}"), name.into(), Revision(1), Kind::Created)
 }
 
 fn encoded(bytes: usize) -> Encoded {
@@ -21,7 +21,7 @@ fn overhead() -> usize {
 fn want(cache: &EncodingCache, object: &Arc<Object>, bytes: usize) -> bool {
     let (encoded, is_new) = object.encodings.get_or_make(1, Extra::Protobuf, || encoded(bytes));
     if is_new {
-        cache.insert(object, &encoded);
+        cache.insert(object.encodings.list(), &encoded);
     }
     is_new
 }

@@ -1,5 +1,5 @@
-//! The bytes of an object: its JSON as it was encoded, or divided into abridged JSON and the field
-//! sets that it shares with other objects.
+//! The bytes of an object: its JSON as it was encoded, beside the object or not, or divided into
+//! abridged JSON and the field sets that it shares with other objects.
 //!
 //! The field sets of managers (`fieldsV1`) are often half of an object, and objects that were made
 //! from one template have the same ones. An object that has left the log of changes is divided, so
@@ -31,7 +31,17 @@ const WORTHWHILE: usize = 8;
 pub(super) enum Body {
     /// The JSON, within its watch frame or not.
     Whole(Bytes),
-    /// The JSON, divided.
+    /// The JSON of an object that has left the history.
+    Settled(Settled),
+}
+
+/// The JSON of an object that has left the history. It is an enum of its own so that a body takes
+/// no more memory than `Bytes`.
+#[derive(Debug)]
+pub(super) enum Settled {
+    /// It lies in one allocation with the object, and has this length.
+    Near(usize),
+    /// It is divided.
     Divided(Box<Divided>),
 }
 

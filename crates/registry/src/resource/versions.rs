@@ -137,7 +137,7 @@ impl Resource {
                 let (item, revision) = (object.item.clone(), object.revision);
                 let made = Object::bare(bytes.into(), item, revision, object.kind());
                 made.mark_view_of(self.number);
-                **object = Arc::new(made);
+                **object = made;
             }
         }
         Ok(objects)

@@ -36,7 +36,7 @@ impl Committed {
         let last = records.iter().take_while(|record| Some(&record.key) == key).last();
         let last =
             last.ok_or_else(|| Status::internal("a write was committed without a record"))?;
-        Ok(Self::Done(Arc::new(Object::from_record(last))))
+        Ok(Self::Done(Object::from_record(last)))
     }
 }
 

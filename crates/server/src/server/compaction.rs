@@ -1,5 +1,5 @@
 //! Compacts the history: drops changes that are older than the window in which watches and exact
-//! lists may start (RV-28), and lets older objects share their field sets.
+//! lists may start (RV-28), and reduces the memory of older objects.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const STEPS: u32 = 10;
 const STEP_MIN: Duration = Duration::from_millis(100);
 
 /// The time between two looks for objects that have left the history.
-const SHARING_STEP: Duration = Duration::from_secs(1);
+const SETTLING_STEP: Duration = Duration::from_secs(1);
 
-/// Lets objects that have left the history share their field sets, until the task is dropped. A
-/// burst of writes makes them leave long before the window ends.
-pub(super) async fn share_field_sets(registry: Arc<Registry>) {
-    let mut timer = tokio::time::interval(SHARING_STEP);
+/// Reduces the memory of objects that have left the history, until the task is dropped. A burst of
+/// writes makes them leave long before the window ends.
+pub(super) async fn settle_objects(registry: Arc<Registry>) {
+    let mut timer = tokio::time::interval(SETTLING_STEP);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         timer.tick().await;
-        registry.share_field_sets().await;
+        registry.settle_objects().await;
     }
 }
 

@@ -5,17 +5,14 @@
 //! of a namespace have most runs in common with the whole list.
 //!
 //! Invariants:
-//! - A stored object never changes, and an address is not reused while a weak reference exists. So
-//!   runs of the same addresses are the same runs.
+//! - A stored object never changes, and objects with other bytes have other numbers. So runs of the
+//!   same numbers are the same runs.
 //! - All runs together take no more memory than the cache allows.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::{Arc, Weak};
-
-use pintle_registry::Object;
 use pintle_registry::request::Encoding;
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::Item;
 use crate::negotiation::Form;
@@ -50,10 +47,11 @@ pub(super) struct Writing {
 }
 
 /// The key of a cached run.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Run {
     writing: Writing,
-    objects: Box<[Weak<Object>]>,
+    /// The numbers of the objects.
+    objects: Box<[u64]>,
 }
 
 /// A run that may be cached.
@@ -111,7 +109,7 @@ impl Runs {
 
     /// Caches a compressed run of stored objects, if there is room for it.
     pub(super) fn cache(&self, writing: Writing, items: &[Item], fragment: &Fragment) {
-        let objects = items.iter().map(|item| item.stored().map(Arc::downgrade)).collect();
+        let objects = items.iter().map(|item| Some(item.stored()?.number())).collect();
         if let Some(objects) = objects {
             self.cached.insert(Run { writing, objects }, fragment.clone());
         }
@@ -121,32 +119,21 @@ impl Runs {
 impl Hash for Run {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.writing.hash(state);
-        self.objects.iter().for_each(|object| object.as_ptr().hash(state));
+        self.objects.iter().for_each(|number| number.hash(state));
     }
 }
 
 impl Hash for Wanted<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.writing.hash(state);
-        self.items.iter().filter_map(Item::stored).for_each(|it| Arc::as_ptr(it).hash(state));
+        self.items.iter().filter_map(Item::stored).for_each(|object| object.number().hash(state));
     }
 }
-
-impl PartialEq for Run {
-    fn eq(&self, other: &Self) -> bool {
-        let same = |(a, b): (&Weak<Object>, &Weak<Object>)| a.ptr_eq(b);
-        self.writing == other.writing
-            && self.objects.len() == other.objects.len()
-            && self.objects.iter().zip(&other.objects).all(same)
-    }
-}
-
-impl Eq for Run {}
 
 impl Equivalent<Run> for Wanted<'_> {
     fn equivalent(&self, run: &Run) -> bool {
-        let same = |(item, object): (&Item, &Weak<Object>)| {
-            item.stored().is_some_and(|stored| std::ptr::eq(Arc::as_ptr(stored), object.as_ptr()))
+        let same = |(item, number): (&Item, &u64)| {
+            item.stored().is_some_and(|stored| stored.number() == *number)
         };
         self.writing == run.writing
             && self.items.len() == run.objects.len()
@@ -161,13 +148,10 @@ struct Weight;
 impl Weight {
     /// The memory of an entry besides its bytes and its objects, about.
     const ENTRY: usize = size_of::<Run>() + size_of::<Fragment>() + 64;
-    /// The memory for each object: a reference, which keeps the memory of the object itself, but
-    /// not of its bytes.
-    const OBJECT: usize = size_of::<Weak<Object>>() + size_of::<Object>() + 2 * size_of::<usize>();
 }
 
 impl Weighter<Run, Fragment> for Weight {
     fn weight(&self, run: &Run, fragment: &Fragment) -> u64 {
-        (Self::ENTRY + run.objects.len() * Self::OBJECT + fragment.len()) as u64
+        (Self::ENTRY + size_of_val(&*run.objects) + fragment.len()) as u64
     }
 }
