@@ -25,7 +25,7 @@ use crate::horizon::Horizon;
 use crate::messages::{Event, EventType, ResponseHeader, WatchCreateRequest};
 use crate::own::Own;
 use crate::reading::{Reading, on_blocking_thread};
-use crate::subscription::Subscription;
+use crate::recipient::Recipient;
 use crate::translation::number;
 
 /// The most messages that wait for the publisher.
@@ -56,8 +56,17 @@ pub(crate) enum Job {
     Apply(Vec<Event>, Revision, OwnedSemaphorePermit),
     /// Replaces the state with the state at `head`.
     Reset { state: Vec<Record>, head: Revision, floor: Revision },
-    /// Adds a follower and replies with the head. It gets all later changes.
-    Subscribe { subscription: Arc<Subscription>, reply: oneshot::Sender<Revision> },
+    /// Adds a recipient, which gets all later changes, and replies with the state before them.
+    Add { recipient: Arc<Recipient>, reply: oneshot::Sender<Passed> },
+}
+
+/// What the publisher has passed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    /// The revision up to which everything was passed on.
+    pub(crate) head: Revision,
+    /// How often the history was lost.
+    pub(crate) resets: u64,
 }
 
 /// The task that reads the watch.
@@ -270,7 +279,9 @@ pub(crate) struct Publisher {
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) jobs: mpsc::Receiver<Job>,
-    pub(crate) followers: Vec<Arc<Subscription>>,
+    pub(crate) recipients: Vec<Arc<Recipient>>,
+    /// How often the history was lost.
+    pub(crate) resets: u64,
 }
 
 impl Publisher {
@@ -283,26 +294,27 @@ impl Publisher {
                 }
                 Job::Reset { state, head, floor } => {
                     let state = Arc::new(state);
-                    for follower in &self.followers {
+                    for recipient in &self.recipients {
                         // It builds the whole cache, which would block other tasks.
-                        let (follower, state) = (follower.clone(), state.clone());
-                        on_blocking_thread(move || follower.reset(&state, head)).await;
+                        let (recipient, state) = (recipient.clone(), state.clone());
+                        on_blocking_thread(move || recipient.reset(&state, head)).await;
                     }
+                    self.resets += 1;
                     self.own.events_lost();
                     self.horizon.reset(floor, head);
                 }
-                Job::Subscribe { subscription, reply } => {
-                    self.followers.retain(|follower| !follower.has_ended());
-                    self.followers.push(subscription);
-                    let _ = reply.send(self.horizon.head());
+                Job::Add { recipient, reply } => {
+                    self.recipients.retain(|recipient| !recipient.has_left());
+                    self.recipients.push(recipient);
+                    let _ = reply.send(Passed { head: self.horizon.head(), resets: self.resets });
                 }
             }
         }
     }
 
     fn apply(&self, records: &[Record], head: Revision) {
-        for follower in &self.followers {
-            follower.apply(records, head);
+        for recipient in &self.recipients {
+            recipient.apply(records, head);
         }
         self.horizon.advance(head);
     }

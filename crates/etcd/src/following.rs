@@ -1,5 +1,5 @@
-//! Registration of a new follower: it gets the state and every later write until it has all that
-//! the other followers had when it subscribed. The rest waits in its subscription.
+//! Registration of a new follower: it reads the state and the history while later changes wait for
+//! it ([`Recipient`]).
 //!
 //! It must not know how writes are made.
 
@@ -12,10 +12,10 @@ use tokio::time::timeout;
 
 use crate::assembly::{Assembly, Progress, Step};
 use crate::error::Error;
-use crate::feed::{Job, begin, records};
+use crate::feed::{Job, Passed, begin, records};
 use crate::horizon::Horizon;
 use crate::reading::{Reading, on_blocking_thread};
-use crate::subscription::Subscription;
+use crate::recipient::Recipient;
 use crate::translation::number;
 
 /// How long a new follower's watch waits for a message before progress is requested.
@@ -26,10 +26,6 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 /// still be read, but a watch cannot resume from them.
 const REPLAYED_REVISIONS_MAX: u64 = 10_000;
 
-/// How often a new follower begins again because too much waited for it. Then it is slower than the
-/// writers, and will not have their writes.
-const ATTEMPTS_MAX: usize = 5;
-
 /// Gives a follower the state at the floor, or at the newer revision from which it replays, and
 /// every later write.
 pub(crate) async fn follow(
@@ -39,6 +35,8 @@ pub(crate) async fn follow(
     jobs: &mpsc::Sender<Job>,
     follower: Arc<dyn Follower>,
 ) -> Result<(), Error> {
+    // It is a recipient before it reads, so that it misses no loss of history.
+    let (mut joining, mut passed) = join(jobs, &follower).await?;
     let pin = horizon.pin();
     let first = Revision(horizon.head().0.saturating_sub(REPLAYED_REVISIONS_MAX)).max(pin.revision);
     let (state, mut seen) = match reading.state(number(first)).await {
@@ -47,52 +45,57 @@ pub(crate) async fn follow(
         state => state?,
     };
     send_state(&follower, state, seen, pin.revision).await;
-    for _ in 0..ATTEMPTS_MAX {
-        let (subscribed, head) = subscribe(jobs, &follower).await?;
-        let subscription = subscribed.0.clone();
-        seen = read_until(reading, progress, &follower, seen, head, &subscription).await?;
-        if on_blocking_thread(move || subscription.serve(seen)).await {
-            return Ok(());
+    loop {
+        let recipient = joining.0.clone();
+        seen = read_until(reading, progress, &follower, seen, passed.head, &recipient).await?;
+        match on_blocking_thread(move || Some(recipient.serve(seen))).await {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(reached)) => seen = reached,
+            None => return Err(Error::Lost("the server ends".to_owned())),
         }
-        seen = renew(reading, &follower).await?;
+        // Too much waited for the follower. It goes on from where it is.
+        let resets = passed.resets;
+        (joining, passed) = join(jobs, &follower).await?;
+        if passed.resets != resets {
+            seen = renew(reading, &follower).await?;
+        }
     }
-    Err(Error::Lost("writes arrive faster than a new follower can take them".to_owned()))
 }
 
-/// A subscription that ends with this value, unless its follower is served by then.
-struct Subscribed(Arc<Subscription>);
+/// A recipient that leaves when this value is dropped, unless its follower is served by then.
+struct Joining(Arc<Recipient>);
 
-impl Drop for Subscribed {
+impl Drop for Joining {
     fn drop(&mut self) {
         self.0.give_up();
     }
 }
 
-/// Subscribes a follower; returns the head before the changes that wait for it.
-async fn subscribe(
+/// Makes a follower a recipient; returns what was passed on before the changes that wait for it.
+async fn join(
     jobs: &mpsc::Sender<Job>,
     follower: &Arc<dyn Follower>,
-) -> Result<(Subscribed, Revision), Error> {
-    let subscribed = Subscribed(Arc::new(Subscription::new(follower.clone())));
-    let (reply, head) = oneshot::channel();
-    let _ = jobs.send(Job::Subscribe { subscription: subscribed.0.clone(), reply }).await;
-    let head = head.await.map_err(|_| Error::Lost("the store is closed".to_owned()))?;
-    Ok((subscribed, head))
+) -> Result<(Joining, Passed), Error> {
+    let joining = Joining(Arc::new(Recipient::new(follower.clone())));
+    let (reply, passed) = oneshot::channel();
+    let _ = jobs.send(Job::Add { recipient: joining.0.clone(), reply }).await;
+    let passed = passed.await.map_err(|_| Error::Lost("the store is closed".to_owned()))?;
+    Ok((joining, passed))
 }
 
 /// Gives a follower that has everything up to `seen` the changes up to `head`, or to a newer
-/// revision, which is returned. It ends early if the subscription replaces these changes.
+/// revision, which is returned. It ends early if that is of no use.
 async fn read_until(
     reading: &Reading,
     progress: Progress,
     follower: &Arc<dyn Follower>,
     mut seen: Revision,
     head: Revision,
-    subscription: &Subscription,
+    recipient: &Recipient,
 ) -> Result<Revision, Error> {
     let mut watch = None;
     let mut assembly = Assembly::after(seen, progress);
-    while seen < head && !subscription.replaces_reading() {
+    while seen < head && !recipient.ends_reading() {
         let open = match &mut watch {
             Some(open) => open,
             None => watch.insert(begin(reading, &assembly, progress).await?),

@@ -27,8 +27,8 @@ mod messages;
 mod own;
 mod plan;
 mod reading;
+mod recipient;
 mod store;
-mod subscription;
 #[cfg(test)]
 mod tests;
 mod tls;

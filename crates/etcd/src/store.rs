@@ -146,7 +146,8 @@ impl EtcdOpening {
             own: own.clone(),
             horizon: horizon.clone(),
             jobs: queue,
-            followers: Vec::new(),
+            recipients: Vec::new(),
+            resets: 0,
         };
         let mut tasks = vec![
             tokio::spawn(feed.run(header)),

@@ -1,8 +1,8 @@
-//! The place of a follower among those that the publisher serves.
+//! A recipient of the changes that the publisher passes on: a follower, and what waits for it.
 //!
-//! A new follower reads the state and the history by itself while others write. From its
-//! subscription on, the changes that the publisher passes to followers wait for it. So it needs to
-//! read no further than to the publisher's head at that moment, however fast others write.
+//! A new follower reads the state and the history by itself while others write. From the moment at
+//! which it is a recipient, changes wait for it. So it needs to read no further than to the
+//! publisher's head at that moment, however fast others write.
 //!
 //! It must not know etcd.
 
@@ -11,23 +11,26 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pintle_store::{Follower, Record, Revision};
 
-/// The most bytes of values that wait for a follower.
+/// The most memory of changes that wait for a follower, in bytes.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
+/// How often a follower takes what waits, before the publisher has to wait for it.
+const ROUNDS: usize = 8;
+
 /// A follower, and what waits for it.
-pub(crate) struct Subscription {
+pub(crate) struct Recipient {
     follower: Arc<dyn Follower>,
     stage: Mutex<Stage>,
 }
 
 enum Stage {
-    /// The follower reads what came before the subscription; later changes wait.
+    /// The follower reads what came before; later changes wait.
     Reading(Waiting),
     /// The follower gets changes at once. It has everything up to `seen`, which may be newer than
     /// the next change.
     Served { seen: Revision },
     /// The follower gets nothing: it gave up, or too much waited for it.
-    Ended,
+    Left,
 }
 
 /// Changes that wait for a follower.
@@ -39,10 +42,11 @@ struct Waiting {
     records: Vec<Record>,
     /// The revision up to which everything is in `records`; 0 if nothing was passed on.
     head: Revision,
+    /// The memory of `records`, about.
     bytes: usize,
 }
 
-impl Subscription {
+impl Recipient {
     pub(crate) fn new(follower: Arc<dyn Follower>) -> Self {
         Self { follower, stage: Mutex::new(Stage::Reading(Waiting::default())) }
     }
@@ -52,13 +56,13 @@ impl Subscription {
         let mut stage = self.stage.lock();
         match &mut *stage {
             Stage::Served { seen } => pass_on(&*self.follower, records, head, seen),
-            Stage::Ended => {}
+            Stage::Left => {}
             Stage::Reading(waiting) => {
                 waiting.records.extend_from_slice(records);
                 waiting.head = head;
-                waiting.bytes += records.iter().map(|record| record.body.len()).sum::<usize>();
+                waiting.bytes += records.iter().map(memory).sum::<usize>();
                 if waiting.bytes > WAITING_BYTES_MAX {
-                    *stage = Stage::Ended;
+                    *stage = Stage::Left;
                 }
             }
         }
@@ -71,7 +75,7 @@ impl Subscription {
                 self.follower.reset(state, head);
                 *seen = head;
             }
-            Stage::Ended => {}
+            Stage::Left => {}
             Stage::Reading(waiting) => {
                 let state = Some((state.to_vec(), head));
                 *waiting = Waiting { state, head, ..Waiting::default() };
@@ -79,45 +83,53 @@ impl Subscription {
         }
     }
 
-    /// Whether the follower need not read further, because a state waits for it or because it will
-    /// get nothing.
-    pub(crate) fn replaces_reading(&self) -> bool {
+    /// Whether it is of no use that the follower reads further, because a state waits for it or
+    /// because it will get nothing.
+    pub(crate) fn ends_reading(&self) -> bool {
         match &*self.stage.lock() {
             Stage::Reading(waiting) => waiting.state.is_some(),
-            Stage::Served { .. } | Stage::Ended => true,
+            Stage::Served { .. } | Stage::Left => true,
         }
     }
 
     /// Gives the follower what waits for it, except what it has: everything up to `seen`. From then
-    /// on it gets changes at once. Returns false if too much waited, and was dropped.
-    pub(crate) fn serve(&self, mut seen: Revision) -> bool {
-        // What waits by now may be much, so others do not wait until it is applied.
-        let Some(waiting) = self.take_waiting() else { return false };
-        waiting.pass_on(&*self.follower, &mut seen);
+    /// on it gets changes at once.
+    ///
+    /// # Errors
+    /// If too much waited, and was dropped: the revision up to which the follower has everything.
+    pub(crate) fn serve(&self, mut seen: Revision) -> Result<(), Revision> {
+        // What waits by now may be much. The publisher waits only for what came in the last round.
+        for _ in 0..ROUNDS {
+            let waiting = self.take_waiting().ok_or(seen)?;
+            if waiting.records.is_empty() && waiting.state.is_none() {
+                break;
+            }
+            waiting.pass_on(&*self.follower, &mut seen);
+        }
         let mut stage = self.stage.lock();
-        let Stage::Reading(waiting) = &mut *stage else { return false };
+        let Stage::Reading(waiting) = &mut *stage else { return Err(seen) };
         std::mem::take(waiting).pass_on(&*self.follower, &mut seen);
         *stage = Stage::Served { seen };
-        true
+        Ok(())
     }
 
     fn take_waiting(&self) -> Option<Waiting> {
         match &mut *self.stage.lock() {
             Stage::Reading(waiting) => Some(std::mem::take(waiting)),
-            Stage::Served { .. } | Stage::Ended => None,
+            Stage::Served { .. } | Stage::Left => None,
         }
     }
 
-    /// Ends the subscription, unless the follower gets changes at once.
+    /// Leaves, unless the follower gets changes at once.
     pub(crate) fn give_up(&self) {
         let mut stage = self.stage.lock();
         if matches!(*stage, Stage::Reading(_)) {
-            *stage = Stage::Ended;
+            *stage = Stage::Left;
         }
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Ended)
+    pub(crate) fn has_left(&self) -> bool {
+        matches!(*self.stage.lock(), Stage::Left)
     }
 }
 
@@ -140,6 +152,11 @@ fn pass_on(follower: &dyn Follower, records: &[Record], head: Revision, seen: &m
         follower.apply(&records[new..], head);
         *seen = head;
     }
+}
+
+/// The memory of a record, about.
+fn memory(record: &Record) -> usize {
+    size_of::<Record>() + record.key.item.len() + record.body.len()
 }
 
 #[cfg(test)]
@@ -182,9 +199,9 @@ mod tests {
         revisions.iter().map(record).collect()
     }
 
-    fn subscription() -> (Arc<Calls>, Subscription) {
+    fn recipient() -> (Arc<Calls>, Recipient) {
         let calls = Arc::new(Calls::default());
-        (calls.clone(), Subscription::new(calls))
+        (calls.clone(), Recipient::new(calls))
     }
 
     #[test]
@@ -196,50 +213,50 @@ mod tests {
             (11, &["apply [] 12"]),
         ];
         for (seen, expected) in rows {
-            let (calls, subscription) = subscription();
-            subscription.apply(&records(&[5, 6], 1), Revision(6));
-            subscription.apply(&records(&[8], 1), Revision(9));
+            let (calls, recipient) = recipient();
+            recipient.apply(&records(&[5, 6], 1), Revision(6));
+            recipient.apply(&records(&[8], 1), Revision(9));
             assert_eq!(*calls.0.lock(), [""; 0], "the follower still reads");
-            assert!(subscription.serve(Revision(seen)));
-            subscription.apply(&records(&[10], 1), Revision(10));
-            subscription.apply(&[], Revision(12));
+            assert!(recipient.serve(Revision(seen)).is_ok());
+            recipient.apply(&records(&[10], 1), Revision(10));
+            recipient.apply(&[], Revision(12));
             assert_eq!(*calls.0.lock(), expected, "seen {seen}");
         }
     }
 
     #[test]
     fn a_state_replaces_what_waited() {
-        let (calls, subscription) = subscription();
-        subscription.apply(&records(&[5, 6], 1), Revision(6));
-        assert!(!subscription.replaces_reading());
-        subscription.reset(&records(&[2], 1), Revision(3));
-        assert!(subscription.replaces_reading());
-        subscription.apply(&records(&[4], 1), Revision(4));
-        assert!(subscription.serve(Revision(5)));
-        subscription.reset(&[], Revision(1));
-        subscription.apply(&records(&[2], 1), Revision(2));
+        let (calls, recipient) = recipient();
+        recipient.apply(&records(&[5, 6], 1), Revision(6));
+        assert!(!recipient.ends_reading());
+        recipient.reset(&records(&[2], 1), Revision(3));
+        assert!(recipient.ends_reading());
+        recipient.apply(&records(&[4], 1), Revision(4));
+        assert!(recipient.serve(Revision(5)).is_ok());
+        recipient.reset(&[], Revision(1));
+        recipient.apply(&records(&[2], 1), Revision(2));
         let expected = ["reset [2] 3", "apply [4] 4", "reset [] 1", "apply [2] 2"];
         assert_eq!(*calls.0.lock(), expected);
     }
 
     #[test]
-    fn a_subscription_ends_if_too_much_waits_or_its_follower_gives_up() {
-        let (calls, subscription) = subscription();
-        subscription.apply(&records(&[5], WAITING_BYTES_MAX), Revision(5));
-        assert!(!subscription.has_ended());
-        subscription.apply(&records(&[6], 1), Revision(6));
-        assert!(subscription.has_ended() && subscription.replaces_reading());
-        assert!(!subscription.serve(Revision(4)));
+    fn a_recipient_leaves_if_too_much_waits_or_its_follower_gives_up() {
+        let (calls, recipient) = recipient();
+        recipient.apply(&records(&[5], WAITING_BYTES_MAX - 512), Revision(5));
+        assert!(!recipient.has_left());
+        recipient.apply(&records(&[6, 7, 8, 9, 10, 11], 1), Revision(11));
+        assert!(recipient.has_left() && recipient.ends_reading());
+        assert_eq!(recipient.serve(Revision(4)), Err(Revision(4)));
         assert_eq!(*calls.0.lock(), [""; 0]);
 
-        let (calls, subscription) = self::subscription();
-        subscription.give_up();
-        assert!(subscription.has_ended());
+        let (calls, recipient) = self::recipient();
+        recipient.give_up();
+        assert!(recipient.has_left());
 
-        let (_, served) = self::subscription();
-        assert!(served.serve(Revision(4)));
+        let (_, served) = self::recipient();
+        assert!(served.serve(Revision(4)).is_ok());
         served.give_up();
-        assert!(!served.has_ended());
+        assert!(!served.has_left());
         assert_eq!(*calls.0.lock(), [""; 0]);
     }
 }
