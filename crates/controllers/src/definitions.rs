@@ -257,7 +257,7 @@ impl Definitions {
             match event {
                 Event::Added(crd) | Event::Modified(crd) => {
                     let known = self.known.get(crd.name());
-                    let is_old = |known: &Known| Arc::ptr_eq(&known.made_of.stored, &crd);
+                    let is_old = |known: &Known| known.made_of.stored.number() == crd.number();
                     if !known.is_some_and(|known| known.is_current && is_old(known)) {
                         self.enqueue(&Due::Definition(crd.name().into()));
                     }

@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 #[derive(Debug)]
 pub(crate) struct Horizon {
-    /// The head is the newest revision that all followers have.
+    /// The head is the newest revision that all followers have, except those that still read the
+    /// history.
     readable: Arc<store::Horizon>,
     awaited: Mutex<Awaited>,
     /// Notified when a revision is wanted that followers do not have.

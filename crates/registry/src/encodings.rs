@@ -11,6 +11,7 @@ pub(crate) mod cache;
 mod content;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use once_cell::race::OnceBox;
@@ -150,14 +151,30 @@ pub const fn event_type(kind: Kind) -> &'static str {
     }
 }
 
-/// The cached encodings of one object. Most objects have no further encoding, so the list is
-/// allocated for the first one, and its cell is one word.
+/// The cached encodings of one version of an object. Most objects have no further encoding, so the
+/// list is allocated for the first one, and its cell is one word. Copies share the list.
 #[derive(Debug, Default)]
 pub(crate) struct Encodings(OnceBox<Arc<List>>);
 
 /// A list of encodings. The cache refers to it, because a reference to the object would keep the
 /// memory of its JSON.
-type List = Mutex<Vec<Arc<Encoded>>>;
+#[derive(Debug, Default)]
+struct List {
+    encoded: Mutex<Vec<Arc<Encoded>>>,
+    /// The length of the object as a Protobuf list item, once it was encoded; 0 if unknown. A list
+    /// writes the length before the item, and the encoding itself may have been evicted.
+    message_len: AtomicUsize,
+}
+
+impl Clone for Encodings {
+    fn clone(&self) -> Self {
+        let copy = OnceBox::new();
+        if let Some(list) = self.0.get() {
+            let _ = copy.set(Box::new(list.clone()));
+        }
+        Self(copy)
+    }
+}
 
 impl Encodings {
     /// Returns the cached encoding, or a new one that `make` makes; true if it is new. Concurrent
@@ -168,7 +185,7 @@ impl Encodings {
         extra: Extra,
         make: impl FnOnce() -> Encoded,
     ) -> (Arc<Encoded>, bool) {
-        let mut cached = self.list().lock();
+        let mut cached = self.list().encoded.lock();
         if let Some(encoded) = cached.iter().find(|encoded| encoded.is(resource, extra)) {
             return (encoded.clone(), false);
         }
@@ -181,8 +198,13 @@ impl Encodings {
     /// Returns the cached encoding; `None` also while one is being made, so that threads that serve
     /// connections do not wait for it.
     fn cached(&self, resource: u64, extra: Extra) -> Option<Arc<Encoded>> {
-        let cached = self.0.get()?.try_lock()?;
+        let cached = self.0.get()?.encoded.try_lock()?;
         cached.iter().find(|encoded| encoded.is(resource, extra)).cloned()
+    }
+
+    fn message_len(&self) -> Option<usize> {
+        let len = self.0.get()?.message_len.load(Ordering::Relaxed);
+        Some(len).filter(|len| *len > 0)
     }
 
     /// The list of the encodings.
@@ -198,7 +220,8 @@ impl Resource {
         let (encoded, is_new) = object.encodings.get_or_make(self.number, extra, make);
         if is_new {
             if extra == Extra::Protobuf && self.is_stored_version() {
-                object.remember_message_len(encoded.content.item.len());
+                let len = encoded.content.item.len();
+                object.encodings.list().message_len.store(len, Ordering::Relaxed);
             }
             self.encoding_cache.insert(object.encodings.list(), &encoded);
         }
@@ -216,7 +239,7 @@ impl Resource {
         let of_cached =
             || object.encodings.cached(self.number, extra).map(|e| e.content.item.len());
         if extra == Extra::Protobuf && self.is_stored_version() {
-            return object.message_len().or_else(of_cached);
+            return object.encodings.message_len().or_else(of_cached);
         }
         of_cached()
     }

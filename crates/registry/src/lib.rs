@@ -48,7 +48,7 @@ pub use feed::{Feed, FeedUpdate};
 pub use object::{FRAME_TAIL, Index, Object, Unreadable, frame_head};
 pub use observer::Observer;
 pub use registry::{Options, Registry};
-pub use resource::{Extent, Resource};
+pub use resource::{Extent, Resource, View};
 pub use strategy::{
     Deletion, Dependents, FieldText, Generation, GracePeriod, NameRule, Origin, Owned, Paths,
     SelectableField, Strategy, text_at, unknown_field,

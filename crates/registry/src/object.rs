@@ -34,7 +34,7 @@ pub(crate) use template::{template, template_unchanged, template_with_metadata};
 /// The bytes are the watch frame of the write that made this version
 /// (`{"type":"MODIFIED","object":` … `}` and a newline). The object's JSON is a slice of the frame,
 /// so each object is encoded once and held once. An object that was read from disk has no frame,
-/// nor has one that has left the history ([`Object::settled`]).
+/// nor has one that was settled ([`Object::settled`]).
 #[derive(Debug)]
 pub struct Object<R: ?Sized = [u8]> {
     body: Body,
@@ -42,8 +42,6 @@ pub struct Object<R: ?Sized = [u8]> {
     /// is not stored, to save memory.
     is_framed: bool,
     kind: Kind,
-    /// See [`Object::message_len`]; 0 if unknown.
-    message_len: AtomicU32,
     /// True once the bytes are known to be valid JSON.
     is_readable: AtomicBool,
     /// The key in its collection: `namespace/name`, or `name`.
@@ -53,17 +51,18 @@ pub struct Object<R: ?Sized = [u8]> {
     /// See [`Object::number`].
     number: u64,
     index: OnceLock<Arc<Index>>,
-    /// The number of a resource whose version of the object these bytes are known to be. It is used
-    /// only by definitions with a [`crate::StorageConverter`].
-    view_of: AtomicU64,
+    /// The number of a resource whose version of the object these bytes are known to be; 0 if none
+    /// is known, or if its number is too large for this field. It is used only by definitions with
+    /// a [`crate::StorageConverter`].
+    view_of: AtomicU32,
     /// Further encodings of the object.
     pub(crate) encodings: Encodings,
     /// The JSON, if it lies in one allocation with the object ([`room`]).
     room: R,
 }
 
-/// Every object of the cluster has one: with its reference counts it takes 120 bytes.
-const _: () = assert!(size_of::<Object<[u8; 0]>>() <= 104);
+/// Every object of the cluster has one: with its reference counts it takes 112 bytes.
+const _: () = assert!(size_of::<Object<[u8; 0]>>() <= 96);
 
 /// The number of the next object.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -97,7 +96,7 @@ impl Object {
             // The registry attaches a note only to a tree that it has just encoded, so the bytes
             // are valid.
             is_readable: AtomicBool::new(note.is_some()),
-            view_of: AtomicU64::new(note.as_ref().map_or(0, |note| note.view_of)),
+            view_of: AtomicU32::new(note.as_ref().map_or(0, |note| small(note.view_of))),
             index: note.map_or_else(OnceLock::new, OnceLock::from),
             ..Object::new(body, record.key.item.clone(), record.revision, record.kind)
         };
@@ -117,20 +116,22 @@ impl Object {
         Arc::new(Object { is_readable, ..Object::new(Body::Whole(bytes), item, revision, kind) })
     }
 
-    /// Returns the same version of the object as it is held after it has left the history, with no
-    /// further encodings yet; `None` if it is held so. Either it shares its field sets with other
-    /// objects, or it lies in one allocation with its JSON.
+    /// Returns the same version of the object as it is held after it has left the history: it
+    /// shares its field sets with other objects, or it lies in one allocation with its JSON. `None`
+    /// if that would save no memory: because it is held so, because it is too large, or because
+    /// something else holds its bytes, too, as a store in memory does.
     pub(crate) fn settled(&self, sets: &mut FieldSets) -> Option<Arc<Self>> {
         let json = match &self.body {
-            Body::Whole(_) | Body::Settled(Settled::Near(_)) => self.abridged(),
-            Body::Settled(Settled::Divided(_)) => return None,
+            Body::Whole(bytes) if bytes.is_unique() => self.abridged(),
+            Body::Settled(Settled::Near(_)) => self.abridged(),
+            Body::Whole(_) | Body::Settled(Settled::Divided(_)) => return None,
         };
         let settled = |settled| Object {
-            message_len: AtomicU32::new(self.message_len.load(Ordering::Relaxed)),
             is_readable: AtomicBool::new(self.is_checked()),
             index: self.index.clone(),
-            view_of: AtomicU64::new(self.view_of.load(Ordering::Relaxed)),
+            view_of: AtomicU32::new(self.view_of.load(Ordering::Relaxed)),
             number: self.number,
+            encodings: self.encodings.clone(),
             ..Object::new(Body::Settled(settled), self.item.clone(), self.revision, self.kind)
         };
         match (Divided::of(json, &self.item, sets), &self.body) {
@@ -172,6 +173,14 @@ impl Object {
         }
     }
 
+    /// Returns the JSON, if it is in one piece.
+    pub fn piece(&self) -> Option<&[u8]> {
+        match &self.body {
+            Body::Settled(Settled::Divided(_)) => None,
+            Body::Whole(_) | Body::Settled(Settled::Near(_)) => Some(self.abridged()),
+        }
+    }
+
     /// Returns the JSON, in which field sets that are shared with other objects are empty: for
     /// searches that field sets do not concern. It is valid JSON if the whole is.
     pub fn abridged(&self) -> &[u8] {
@@ -206,24 +215,12 @@ impl Object {
 
     /// Whether these bytes are known to be the object in a resource's version.
     pub(crate) fn is_view_of(&self, resource: u64) -> bool {
-        self.view_of.load(Ordering::Relaxed) == resource
+        resource != 0 && u64::from(self.view_of.load(Ordering::Relaxed)) == resource
     }
 
     /// Records that these bytes are the object in a resource's version.
     pub(crate) fn mark_view_of(&self, resource: u64) {
-        self.view_of.store(resource, Ordering::Relaxed);
-    }
-
-    /// Returns the length of the object as a Protobuf list item, once it was encoded. A list writes
-    /// the length before the item, and the encoding itself may have been evicted.
-    pub(crate) fn message_len(&self) -> Option<usize> {
-        let len = self.message_len.load(Ordering::Relaxed);
-        usize::try_from(len).ok().filter(|len| *len > 0)
-    }
-
-    /// See [`message_len`](Self::message_len).
-    pub(crate) fn remember_message_len(&self, len: usize) {
-        self.message_len.store(u32::try_from(len).unwrap_or(0), Ordering::Relaxed);
+        self.view_of.store(small(resource), Ordering::Relaxed);
     }
 
     /// Returns which change made this version.
@@ -231,10 +228,10 @@ impl Object {
         self.kind
     }
 
-    /// Returns the number of the object's bytes: its JSON, with its frame if it has one.
+    /// Returns the length of the object's JSON.
     pub fn size(&self) -> usize {
         match &self.body {
-            Body::Whole(bytes) => bytes.len(),
+            Body::Whole(bytes) => self.in_frame(bytes.len()).len(),
             Body::Settled(Settled::Near(len)) => *len,
             Body::Settled(Settled::Divided(divided)) => divided.len(),
         }
@@ -411,6 +408,11 @@ impl Object {
     }
 }
 
+/// A resource's number in the field of an object; 0 if it is too large.
+fn small(resource: u64) -> u32 {
+    u32::try_from(resource).unwrap_or(0)
+}
+
 impl Object<[u8; 0]> {
     /// Makes an object without a frame.
     fn new(body: Body, item: Arc<str>, revision: Revision, kind: Kind) -> Self {
@@ -418,13 +420,12 @@ impl Object<[u8; 0]> {
             body,
             is_framed: false,
             kind,
-            message_len: AtomicU32::new(0),
             is_readable: AtomicBool::new(false),
             item,
             revision,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             index: OnceLock::new(),
-            view_of: AtomicU64::new(0),
+            view_of: AtomicU32::new(0),
             encodings: Encodings::default(),
             room: [],
         }
@@ -436,7 +437,6 @@ impl Object<[u8; 0]> {
             body: self.body,
             is_framed: self.is_framed,
             kind: self.kind,
-            message_len: self.message_len,
             is_readable: self.is_readable,
             item: self.item,
             revision: self.revision,

@@ -17,6 +17,7 @@ use crate::cache::Collection;
 use crate::encodings::EncodingCache;
 use crate::object::Index;
 use crate::{Attached, FieldText, Owned, ResourceDefinition};
+pub use versions::View;
 
 /// The schema's name of `metadata`'s type.
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

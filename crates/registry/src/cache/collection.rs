@@ -42,8 +42,7 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    /// The size of the live objects in bytes: their JSON, with its watch frame if they have one.
-    /// Shared field sets count for each object.
+    /// The length of the JSON of the live objects. Shared field sets count for each object.
     live_bytes: usize,
     /// The keys of the live objects whose values could not be decrypted.
     undecryptable: BTreeSet<Arc<str>>,
@@ -375,7 +374,6 @@ impl State {
     /// Puts an object in the place of the same version of it, if that is still live.
     fn replace(&mut self, before: &Arc<Object>, after: Arc<Object>) {
         if self.is_live(before) {
-            self.live_bytes = self.live_bytes - before.size() + after.size();
             self.live.insert(before.item.clone(), after);
         }
     }

@@ -25,7 +25,7 @@ enum Step {
     /// Reads the state `back` revisions before the newest, so that reconstructed states get cached.
     Recall { back: u64 },
     /// Lets objects share their field sets.
-    Share,
+    Settle,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0u8..12, any::<bool>()).prop_map(|(item, delete)| Step::Write { item, delete }),
         1 => (0u64..20).prop_map(|back| Step::Trim { back }),
         2 => (0u64..20).prop_map(|back| Step::Recall { back }),
-        1 => Just(Step::Share),
+        1 => Just(Step::Settle),
     ]
 }
 
@@ -139,7 +139,7 @@ proptest! {
                 Step::Recall { back } => {
                     let _ = state_at(&collection, model.head().saturating_sub(back));
                 }
-                Step::Share => settle(&cache),
+                Step::Settle => settle(&cache),
             }
         }
         for revision in 0..=model.head() {

@@ -53,7 +53,8 @@ impl EncodingCache {
         let evicted = self.entries.lock().add(entry, self.bytes_max);
         for entry in evicted {
             if let Some(list) = entry.list.upgrade() {
-                list.lock()
+                list.encoded
+                    .lock()
                     .retain(|encoded| !std::ptr::eq(Arc::as_ptr(encoded), entry.encoded.as_ptr()));
             }
         }

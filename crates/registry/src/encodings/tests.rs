@@ -28,7 +28,7 @@ fn want(cache: &EncodingCache, object: &Arc<Object>, bytes: usize) -> bool {
 
 fn held_bytes(objects: &[Arc<Object>]) -> usize {
     let sizes = objects.iter().map(|object| {
-        let cached = object.encodings.0.get().map(|cached| cached.lock());
+        let cached = object.encodings.0.get().map(|list| list.encoded.lock());
         cached.iter().flat_map(|cached| cached.iter()).map(|encoded| encoded.size()).sum::<usize>()
     });
     sizes.sum()

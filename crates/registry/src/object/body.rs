@@ -31,12 +31,12 @@ const WORTHWHILE: usize = 8;
 pub(super) enum Body {
     /// The JSON, within its watch frame or not.
     Whole(Bytes),
-    /// The JSON of an object that has left the history.
+    /// The JSON of an object that was read from the store, or has left the history.
     Settled(Settled),
 }
 
-/// The JSON of an object that has left the history. It is an enum of its own so that a body takes
-/// no more memory than `Bytes`.
+/// JSON without a frame in less memory. It is an enum of its own so that a body takes no more
+/// memory than `Bytes`.
 #[derive(Debug)]
 pub(super) enum Settled {
     /// It lies in one allocation with the object, and has this length.

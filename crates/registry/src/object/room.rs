@@ -1,5 +1,5 @@
-//! The memory of small objects that have left the history: one allocation for the object and its
-//! JSON.
+//! The memory of small objects that were read from the store or have left the history: one
+//! allocation for the object and its JSON.
 //!
 //! Most clusters have far more small objects than large ones, and the allocator rounds each
 //! allocation up. One allocation instead of three (the object, its bytes, their reference count)
@@ -65,6 +65,13 @@ mod tests {
         [before, &*vec![b'x'; len - before.len() - after.len()], after].concat()
     }
 
+    /// An object that was just written.
+    fn written(json: &[u8]) -> Arc<Object> {
+        let head = frame_head(Kind::Created);
+        let frame = [head, json, FRAME_TAIL].concat();
+        Object::from_record(&record(frame, head.len()..head.len() + json.len()))
+    }
+
     fn record(bytes: Vec<u8>, body: std::ops::Range<usize>) -> Record {
         let key = Key { collection: "configmaps".into(), item: "ns/a".into() };
         let (kind, revision) = (Kind::Created, Revision(1));
@@ -82,9 +89,7 @@ mod tests {
         for len in (11..600).chain([longest - 1, longest, longest + 1, 2 * longest]) {
             let json = json(len);
             let read = Object::from_record(&record(json.clone(), 0..len));
-            let head = frame_head(Kind::Created);
-            let frame = [head, &json, FRAME_TAIL].concat();
-            let written = Object::from_record(&record(frame, head.len()..head.len() + len));
+            let written = written(&json);
             assert_eq!(size(&written), size_of::<Object<[u8; 0]>>() + 16, "it has a frame");
             let settled = written.settled(&mut FieldSets::default());
             assert_eq!(settled.is_some(), len <= longest);
@@ -101,19 +106,23 @@ mod tests {
 
     #[test]
     fn an_object_that_has_settled_is_the_same_version() {
-        let len = 100;
-        let (bytes, head) = (json(len), frame_head(Kind::Created));
-        let frame = [head, &bytes, FRAME_TAIL].concat();
-        let record = record(frame, head.len()..head.len() + len);
-        let [object, other] = [&record, &record].map(Object::from_record);
+        let [object, other] = [json(100), json(100)].map(|json| written(&json));
         assert_ne!(object.number(), other.number());
-        object.remember_message_len(7);
         object.mark_view_of(9);
         object.check().expect("it is JSON");
         let settled = object.settled(&mut FieldSets::default()).expect("it is small");
         assert_eq!(settled.number(), object.number());
-        assert_eq!((settled.message_len(), settled.is_view_of(9)), (Some(7), true));
-        assert!(settled.is_checked());
+        assert!(settled.is_view_of(9) && settled.is_checked());
         assert_eq!((settled.kind(), settled.revision), (Kind::Created, Revision(1)));
+    }
+
+    /// A store in memory holds the bytes itself, so another copy would take more memory.
+    #[test]
+    fn bytes_that_something_else_holds_stay_where_they_are() {
+        let object = written(&json(100));
+        let held = object.json();
+        assert!(object.settled(&mut FieldSets::default()).is_none());
+        drop(held);
+        assert!(object.settled(&mut FieldSets::default()).is_some());
     }
 }

@@ -2,6 +2,7 @@
 //! form, the strategy's form, and the version of a request.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,13 +13,40 @@ use crate::encodings::Extra;
 use crate::object::Head;
 use crate::{Object, Resource, StorageConverter, Unreadable, work};
 
+/// JSON to read.
+pub enum View<'o> {
+    /// An object's own.
+    Piece(&'o [u8]),
+    /// JSON that was made of several pieces, or of another version.
+    Made(Bytes),
+}
+
+impl Deref for View<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Piece(piece) => piece,
+            Self::Made(made) => made,
+        }
+    }
+}
+
 impl Resource {
     /// Returns an object's JSON in this resource's version: the stored bytes, if this is the stored
     /// version.
-    pub fn view(&self, object: &Arc<Object>) -> Bytes {
+    pub fn json(&self, object: &Arc<Object>) -> Bytes {
         match self.conversion() {
             None => object.json(),
             Some(_) => self.encoded(object, Extra::Json).document(),
+        }
+    }
+
+    /// As [`json`](Self::json), without a copy of JSON that is in one piece.
+    pub fn view<'o>(&self, object: &'o Arc<Object>) -> View<'o> {
+        match object.piece() {
+            Some(piece) if self.is_stored_version() => View::Piece(piece),
+            _ => View::Made(self.json(object)),
         }
     }
 

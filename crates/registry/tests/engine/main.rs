@@ -1,4 +1,4 @@
-//! Tests of the engine on a store in memory, with ConfigMaps and Deployments of the built-in
+//! Tests of the engine, mostly on a store in memory, with ConfigMaps and Deployments of the built-in
 //! schema: behaviour that needs no HTTP.
 
 mod setup;
@@ -11,7 +11,7 @@ use pintle_registry::request::{DeleteOptions, ListOptions, PatchType, WriteOptio
 use pintle_registry::results::{Event, Outcome, ResponseBody};
 use pintle_value::{Value, json};
 
-use setup::{Engine, context, data, json_body, tree};
+use setup::{Engine, context, data, json_body, on_disk, tree};
 
 #[tokio::test]
 async fn an_object_is_created_patched_and_deleted() {
@@ -119,7 +119,9 @@ async fn a_marked_object_is_the_stored_one_with_other_metadata() {
 /// as before, and writes keep what other managers own.
 #[tokio::test]
 async fn objects_that_share_a_field_set_are_read_and_written_as_before() {
-    let engine = Engine::new().await;
+    // A store in memory holds the bytes of its objects, so the cache shares nothing else.
+    let directory = tempfile::tempdir().expect("a directory");
+    let engine = Engine::on(on_disk(directory.path())).await;
     for name in ["a", "b", "c"] {
         let name = format!(r#""name":"{name}","finalizers":["x/y"]"#);
         let deployment = DEPLOYMENT.replacen(r#""name":"d""#, &name, 1);

@@ -1,5 +1,6 @@
 //! An engine with ConfigMaps and Deployments of the built-in schema.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -279,4 +280,15 @@ pub(crate) fn data(pairs: &[(&str, &str)]) -> String {
     let data: Value =
         Value::Object(pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect());
     format!(r#"{{"metadata":{{"name":"{name}"}},"data":{}}}"#, json::to_string(&data))
+}
+
+/// A store in a directory.
+pub(crate) fn on_disk(directory: &Path) -> Box<dyn Opening> {
+    let options = pintle_store::Options {
+        dir: directory.to_owned(),
+        durability: pintle_store::Durability::System,
+        history_bytes_max: u64::MAX,
+        transformer: None,
+    };
+    Box::new(pintle_store::open(&options).expect("a store in an empty directory opens"))
 }

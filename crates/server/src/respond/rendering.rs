@@ -60,7 +60,7 @@ impl Rendering {
 
     /// A stored object, as JSON.
     pub(crate) fn stored(&self, object: &Arc<Object>) -> Result<Bytes, Status> {
-        let json = self.resource.view(object);
+        let json = self.resource.json(object);
         if matches!(self.form, Form::Object) {
             return Ok(json);
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pintle_registry::request::Encoding;
-use pintle_registry::{Extra, Object, work};
+use pintle_registry::{Extra, Object, View, work};
 use pintle_value::{cbor, json, yaml};
 
 use crate::body::CHUNK_BYTES;
@@ -111,7 +111,7 @@ impl ItemWriter {
         if !is_stored || object.size() < CHUNK_BYTES {
             return None;
         }
-        let view = resource.view(object);
+        let view = resource.json(object);
         let Some(rest) = self.untyped(&view) else { return Some(view) };
         out.push(b'{');
         Some(view.slice_ref(rest))
@@ -160,7 +160,7 @@ impl ItemWriter {
         }
         let (view, stored) = match item {
             Item::Stored(object) => (self.rendering.resource.view(object), Some(object)),
-            Item::Made(json) => (json.clone(), None),
+            Item::Made(json) => (View::Made(json.clone()), None),
         };
         match self.rendering.form {
             Form::Table(version) => {

@@ -9,10 +9,11 @@
 //!   same numbers are the same runs.
 //! - All runs together take no more memory than the cache allows.
 
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
 use pintle_registry::request::Encoding;
 use quick_cache::sync::Cache;
 use quick_cache::{Equivalent, Weighter};
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::Item;
 use crate::negotiation::Form;
