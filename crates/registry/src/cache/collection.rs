@@ -1,5 +1,8 @@
 //! One resource's objects: the live set in key order, and the log of recent changes.
 
+mod packing;
+mod settling;
+
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -11,7 +14,6 @@ use tokio::sync::Notify;
 
 use super::topics::Topics;
 use crate::measures::{Reads, Stored};
-use crate::object::FieldSets;
 use crate::{Object, work};
 
 /// The live set. It is a persistent map, so that a clone is a cheap snapshot.
@@ -42,6 +44,8 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
+    /// How many objects the live set had when it was packed last.
+    packed: usize,
     /// The length of the JSON of the live objects. Shared field sets count for each object.
     live_bytes: usize,
     /// The keys of the live objects whose values could not be decrypted.
@@ -237,58 +241,6 @@ impl Collection {
         recalled.truncate(RECALLED_MAX);
     }
 
-    /// Reduces the memory of objects that have left the log ([`Object::settled`]), until objects of
-    /// `bytes_max` bytes were read; returns how many bytes may still be read. While an object is in
-    /// the log, watches may send its frame, so its bytes stay in one piece.
-    pub(super) async fn settle(&self, sets: &Mutex<FieldSets>, bytes_max: usize) -> usize {
-        if self.state.read().unsettled.is_empty() {
-            return bytes_max;
-        }
-        let mut unsettled = std::mem::take(&mut self.state.write().unsettled).into_iter();
-        let (mut settled, mut read, mut left) = (Vec::new(), 0, bytes_max);
-        while left > 0
-            && let Some(item) = unsettled.next()
-        {
-            let mut bytes = UNDONE_BYTES;
-            if let Some(object) = self.get_old(&item) {
-                bytes += object.size();
-                settled.extend(object.settled(&mut sets.lock()).map(|after| (object, after)));
-            }
-            (read, left) = (read + bytes, left.saturating_sub(bytes));
-            if read > work::YIELD_BYTES {
-                self.replace(std::mem::take(&mut settled));
-                read = 0;
-                tokio::task::yield_now().await;
-            }
-        }
-        self.replace(settled);
-        self.state.write().unsettled.extend(unsettled);
-        left
-    }
-
-    /// Returns the live object of a key if it has left the log.
-    fn get_old(&self, item: &str) -> Option<Arc<Object>> {
-        let state = self.state.read();
-        state.live.get(item).filter(|object| object.revision <= state.floor).cloned()
-    }
-
-    /// Puts objects in the place of the same versions of them, if those are still live.
-    fn replace(&self, objects: Vec<(Arc<Object>, Arc<Object>)>) {
-        if objects.is_empty() {
-            return;
-        }
-        let mut state = self.state.write();
-        let befores: Vec<_> = objects
-            .into_iter()
-            .map(|(before, after)| {
-                state.replace(&before, after);
-                before
-            })
-            .collect();
-        drop(state);
-        drop(befores); // their bytes are freed without the lock
-    }
-
     /// Drops changes up to `floor` from the log.
     pub(super) fn trim(&self, floor: Revision) {
         self.recalled.lock().retain(|(revision, _)| *revision >= floor);
@@ -369,13 +321,6 @@ impl State {
 
     fn is_live(&self, object: &Arc<Object>) -> bool {
         self.live.get(&object.item).is_some_and(|live| Arc::ptr_eq(live, object))
-    }
-
-    /// Puts an object in the place of the same version of it, if that is still live.
-    fn replace(&mut self, before: &Arc<Object>, after: Arc<Object>) {
-        if self.is_live(before) {
-            self.live.insert(before.item.clone(), after);
-        }
     }
 
     /// Returns the number that the next change will get.

@@ -154,13 +154,14 @@ impl Cache {
         self.field_sets.lock().sweep();
     }
 
-    /// Reduces the memory of objects that have left the logs. After objects of [`SETTLED_AT_ONCE`]
-    /// bytes the rest waits for the next call.
+    /// Reduces the memory of objects that have left the logs, and of live sets that have grown.
+    /// After objects of [`SETTLED_AT_ONCE`] bytes the rest waits for the next call.
     pub(crate) async fn settle(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
         let mut bytes = SETTLED_AT_ONCE;
         for collection in collections {
             bytes = collection.settle(&self.field_sets, bytes).await;
+            collection.pack().await;
         }
     }
 

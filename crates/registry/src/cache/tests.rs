@@ -516,3 +516,60 @@ fn objects_that_left_the_log_share_their_field_sets() {
     });
     assert_eq!(lengths, [false, true, true, true], "all are older than the history");
 }
+
+/// A live set is packed while others write. The result is the same as without.
+#[test]
+fn a_packed_set_has_the_changes_that_happened_meanwhile() {
+    type Meanwhile = fn(&Cache);
+    // Whether no more is to be packed afterwards.
+    let rows: [(&str, Meanwhile, bool); 4] = [
+        ("nothing", |_| {}, true),
+        (
+            "changes",
+            |cache| {
+                apply(cache, &[record(6001, "00007", Kind::Updated)]);
+                apply(cache, &[record(6002, "04999", Kind::Deleted)]);
+                apply(cache, &[record(6003, "05000", Kind::Created)]);
+            },
+            true,
+        ),
+        (
+            "changes that have left the log",
+            |cache| {
+                apply(cache, &[record(6001, "00007", Kind::Updated)]);
+                cache.trim(Revision(6001));
+            },
+            false,
+        ),
+        (
+            "a loss of history",
+            |cache| cache.reset(&[record(9, "1", Kind::Created)], Revision(9)),
+            true,
+        ),
+    ];
+    for (what, meanwhile, is_done) in rows {
+        let [cache, expected] = [(); 2].map(|()| Cache::new(Revision(0), usize::MAX));
+        for cache in [&cache, &expected] {
+            let items = (0..5000).map(|number| format!("{number:05}"));
+            let records: Vec<_> = (1..)
+                .zip(items)
+                .map(|(revision, item)| record(revision, &item, Kind::Created))
+                .collect();
+            apply(cache, &records);
+        }
+        let collection = cache.collection(&"things".into());
+        let mut packing = Box::pin(collection.pack());
+        assert!((&mut packing).now_or_never().is_none(), "it lets others run");
+        meanwhile(&cache);
+        meanwhile(&expected);
+        while (&mut packing).now_or_never().is_none() {}
+        drop(packing);
+        let state = |cache: &Cache| {
+            let snapshot = cache.collection(&"things".into()).snapshot(cache.visible());
+            let objects = snapshot.objects.iter();
+            objects.map(|(item, o)| (item.to_string(), o.revision.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(state(&cache), state(&expected), "{what}");
+        assert_eq!(collection.pack().now_or_never().is_some(), is_done, "{what}");
+    }
+}
