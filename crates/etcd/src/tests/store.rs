@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -93,10 +93,13 @@ impl Follower for Chasing {
     fn apply(&self, _: &[Record], _: Revision) {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         if number < Self::WRITES_MAX {
-            let write = self.store.commit_one(create(&format!("a/{number}"), "x"));
-            // The write is not acknowledged before this call ends if the others wait for it.
-            let limited = async { tokio::time::timeout(Duration::from_millis(100), write).await };
-            let _ = tokio::task::block_in_place(|| self.runtime.block_on(limited));
+            let (store, (done, is_done)) = (self.store.clone(), mpsc::channel());
+            self.runtime.spawn(async move {
+                let _ = store.commit_one(create(&format!("a/{number}"), "x")).await;
+                let _ = done.send(());
+            });
+            // The write is not acknowledged before this call ends if the publisher waits for it.
+            let _ = is_done.recv_timeout(Duration::from_millis(100));
         }
     }
 
