@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -114,6 +114,11 @@ async fn run(seed: u64) {
     let restores = random.once_in(3);
     for disturbance in 0..disturbances {
         sleep(Duration::from_millis(200 + random.below(400))).await;
+        // A further follower begins shortly before the disturbance.
+        let (store, calls) = (followed[random.below(2) as usize].0.clone(), Arc::default());
+        followed.push((store.clone(), Arc::clone(&calls)));
+        tasks.push(tokio::spawn(async move { follow(&store, &calls).await }));
+        sleep(Duration::from_millis(random.below(100))).await;
         let head = model.head();
         let _ = model.compact_to(head - random.below(20).cast_signed().min(head - 1));
         if restores && disturbance == 1 {
@@ -137,6 +142,71 @@ async fn run(seed: u64) {
         check_reads(&model, store).await;
     }
     campaign.check_answers();
+}
+
+/// A follower during whose first call a backup is restored, and read by the other followers.
+struct Interrupted {
+    model: Arc<Model>,
+    calls: Calls,
+    others: Mutex<Option<mpsc::Receiver<()>>>,
+}
+
+impl Interrupted {
+    fn interrupt(&self) {
+        if let Some(others) = self.others.lock().take() {
+            self.model.restore(2);
+            others.recv_timeout(TIMEOUT).expect("the others get the state again");
+        }
+    }
+}
+
+impl Follower for Interrupted {
+    fn apply(&self, records: &[Record], head: Revision) {
+        self.calls.apply(records, head);
+        self.interrupt();
+    }
+
+    fn reset(&self, state: &[Record], head: Revision) {
+        self.calls.reset(state, head);
+        self.interrupt();
+    }
+}
+
+/// A follower that tells when it got the state again.
+struct Telling(Mutex<mpsc::Sender<()>>);
+
+impl Follower for Telling {
+    fn apply(&self, _: &[Record], _: Revision) {}
+
+    fn reset(&self, _: &[Record], _: Revision) {
+        let _ = self.0.lock().send(());
+    }
+}
+
+/// A backup that is restored after a new follower has read the state, and before it gets changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_follower_misses_no_restoration() {
+    let model = Model::new(1, "3.6.8");
+    model.stop_faults();
+    let store = open(&model).await;
+    let (tell, others) = mpsc::channel();
+    store.follow(Arc::new(Telling(Mutex::new(tell)))).await.unwrap();
+    for number in 0..8 {
+        let key = Key { collection: "a".into(), item: number.to_string().as_str().into() };
+        let change = Change::Put(Template::whole(b"x".to_vec()));
+        let first = Write { key, expect: Expect::Absent, change, note: None };
+        let group = Group { first, rest: Vec::new(), unchanged: Vec::new() };
+        store.commit(group).await.unwrap();
+    }
+    // Another process compacts, so the new follower reads the newest state.
+    model.compact_to(3).unwrap();
+    let others = Mutex::new(Some(others));
+    let interrupted =
+        Arc::new(Interrupted { model: model.clone(), calls: Calls::default(), others });
+    store.follow(interrupted.clone()).await.unwrap();
+    caught_up(&store).await;
+    assert!(model.head() < 9, "revisions went back");
+    check_calls(&model, &interrupted.calls);
 }
 
 async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
