@@ -13,7 +13,7 @@ const BUDGETS: [(&str, &str); 8] = [
     ("idle memory", "< 20 MB"),
     ("memory beyond the text of each", "< 100 KB"),
     ("a new definition served, slowest", "< 50 ms"),
-    ("memory per object", "<= 1.3 x its JSON"),
+    ("memory per object", "<= 1.2 x its JSON"),
     ("create 1 KB ConfigMap, 64 clients", ">= 15000/s durable"),
     ("get 1 KB ConfigMap, 64 clients", ">= 50000/s"),
     ("list 10000 pods, identity, 1 client", ">= 800 MB/s"),

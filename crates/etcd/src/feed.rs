@@ -279,6 +279,7 @@ pub(crate) struct Publisher {
     pub(crate) own: Arc<Own>,
     pub(crate) horizon: Arc<Horizon>,
     pub(crate) jobs: mpsc::Receiver<Job>,
+    /// The followers, also new ones that still read the history.
     pub(crate) recipients: Vec<Arc<Recipient>>,
     /// How often the history was lost.
     pub(crate) resets: u64,

@@ -1,5 +1,5 @@
-//! Tests of the engine, mostly on a store in memory, with ConfigMaps and Deployments of the built-in
-//! schema: behaviour that needs no HTTP.
+//! Tests of the engine, mostly on a store in memory, with ConfigMaps and Deployments of the
+//! built-in schema: behaviour that needs no HTTP.
 
 mod setup;
 mod shared;
