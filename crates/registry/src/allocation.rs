@@ -134,7 +134,7 @@ impl Registry {
     pub fn marks(&self, collection: &str) -> Vec<Companion> {
         let marks = self.cache.collection(&collection.into());
         let marks = marks.snapshot(self.cache.visible()).objects.into_iter();
-        marks.filter_map(|(item, _)| self.unmark(collection, &item)).collect()
+        marks.filter_map(|mark| self.unmark(collection, &mark.item)).collect()
     }
 
     /// Writes an object that no client sees, in the stored form, if it is unchanged since `found`;

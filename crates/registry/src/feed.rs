@@ -70,7 +70,7 @@ impl Feed {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
         self.cursor = Some(Cursor::at(collection.clone(), snapshot.next));
-        Ok(FeedUpdate::State(snapshot.within("", "").cloned().collect()))
+        Ok(FeedUpdate::State(snapshot.objects.into_iter().collect()))
     }
 
     fn changes(cursor: &mut Cursor) -> Result<Vec<Arc<Object>>, Lagged> {

@@ -28,7 +28,7 @@ pub(crate) async fn list(
     let selection = Selection::of(target, options)?;
     let wanted = Wanted::of(options)?;
     let (snapshot, from) = state(registry, target, wanted).await?;
-    let (revision, all) = (snapshot.revision, snapshot.within(&target.namespace, &from));
+    let (revision, all) = (snapshot.revision, selection.candidates(&snapshot.objects, &from));
     let reads = &target.resource.collection()?.reads;
     if selection.is_of_view() {
         let mut scanned = 0;
@@ -40,21 +40,19 @@ pub(crate) async fn list(
         reads.count(scanned, list.objects.len());
         return checked(target, options, list).await;
     }
-    work::ahead(estimate_scan(
-        snapshot.within(&target.namespace, &from),
-        &selection,
-        options.limit,
-    ))
-    .await;
+    work::ahead(estimate_scan(all.clone(), &selection, options.limit)).await;
     if selection.is_by_content() {
-        index(snapshot.within(&target.namespace, &from), &target.resource).await;
+        index(all.clone(), &target.resource).await;
     }
-    let (list, looked_at) = if selection.work() == 0 {
+    let (list, looked_at) = if selection.is_everything() {
+        let list = page(target, revision, all, options, true);
+        let looked_at = list.objects.len() as u64;
+        (list, looked_at)
+    } else if selection.work() == 0 {
         let looked_at = Cell::new(0);
         let all = all.inspect(|_| looked_at.set(looked_at.get() + 1));
         let selected = all.filter(|object| selection.matches(object));
-        let list = page(target, revision, selected, options, selection.is_everything());
-        (list, looked_at.get())
+        (page(target, revision, selected, options, false), looked_at.get())
     } else {
         // One more than the page shows that there is another page.
         let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
@@ -62,8 +60,7 @@ pub(crate) async fn list(
         let (selected, looked_at) = selection.of_many(all, limit).await;
         (page(target, revision, selected.into_iter(), options, false), looked_at)
     };
-    // Objects after the page are only counted.
-    reads.count(looked_at - list.remaining.unwrap_or(0), list.objects.len());
+    reads.count(looked_at, list.objects.len());
     checked(target, options, list).await
 }
 

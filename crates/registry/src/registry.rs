@@ -276,14 +276,14 @@ impl Registry {
     pub fn objects(&self, resource: &Resource) -> impl Iterator<Item = Arc<Object>> + use<> {
         let collection = resource.collection().ok();
         let objects = collection.map(|c| c.snapshot(self.cache.visible()).objects);
-        objects.into_iter().flatten().map(|(_, object)| object)
+        objects.unwrap_or_default().into_iter()
     }
 
     /// Returns the cached objects of a resource in a namespace.
     pub fn objects_in(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Object>> {
         let Ok(collection) = resource.collection() else { return Vec::new() };
         let snapshot = collection.snapshot(self.cache.visible());
-        snapshot.within(namespace, "").cloned().collect()
+        snapshot.objects.within(namespace, "").cloned().collect()
     }
 
     /// Reads one object. `resource_version` is the client's; `""` asks for the newest (RV-G1 …

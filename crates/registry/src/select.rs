@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_meta::{Status, fields, labels};
 use pintle_value::Str;
 
-use crate::cache::Scope;
+use crate::cache::{Iter, Objects, Scope};
 use crate::request::{ListOptions, Target};
 use crate::{Object, Resource, StorageConverter, work};
 
@@ -144,6 +144,21 @@ impl Selection {
         match namespace.is_empty() {
             true => Scope::Collection,
             false => Scope::Namespace(namespace.clone()),
+        }
+    }
+
+    /// Returns the objects from a key on among which the selected ones are: those of the namespace,
+    /// or of the one key that the selection names.
+    pub(crate) fn candidates<'o>(&self, objects: &'o Objects, from: &str) -> Iter<'o> {
+        match self.scope() {
+            Scope::Item(item) => {
+                let first = objects.position(from.max(&*item));
+                objects.range(first..objects.position(&format!("{item}\0")))
+            }
+            Scope::Namespace(namespace) => objects.within(&namespace, from),
+            Scope::Collection | Scope::Name(_) | Scope::Field { .. } => {
+                objects.within(&self.namespace, from)
+            }
         }
     }
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pintle_meta::Status;
 use pintle_store::{Kind, Revision};
-use pintle_value::Str;
 
 use crate::cache::{BATCH_MAX, Cache, Change, Cursor, Lagged, ScopedCursor};
 use crate::list::{self, reach};
@@ -60,7 +59,7 @@ impl Watch {
                 match reach(registry, target.resource.collection()?, since.unwrap_or_default())
                     .await
                 {
-                    Ok(()) => watch.begin_with_state(&target.namespace).await?,
+                    Ok(()) => watch.begin_with_state().await?,
                     // Upstream's watch cache has sent the response headers by then.
                     Err(status) => watch.waiting = vec![Event::Error(Box::new(status))],
                 }
@@ -71,21 +70,21 @@ impl Watch {
                 watch.follow(Cursor::at(target.resource.collection()?.clone(), snapshot.next));
             }
             // As with initial events (upstream: `SetListOptionsDefaults`).
-            (None, None) => watch.begin_with_state(&target.namespace).await?,
+            (None, None) => watch.begin_with_state().await?,
             (_, Some(since)) => watch.begin_after(since)?,
         }
         Ok(watch)
     }
 
     /// Starts with all objects as ADDED events, then a bookmark if the client wants bookmarks.
-    async fn begin_with_state(&mut self, namespace: &Str) -> Result<(), Status> {
+    async fn begin_with_state(&mut self) -> Result<(), Status> {
         let collection = self.resource.collection()?;
         let snapshot = collection.snapshot(self.cache.visible());
-        work::ahead(list::estimate_scan(snapshot.within(namespace, ""), &self.selection, 0)).await;
+        let all = self.selection.candidates(&snapshot.objects, "");
+        work::ahead(list::estimate_scan(all.clone(), &self.selection, 0)).await;
         if self.selection.is_by_content() && !self.selection.is_of_view() {
-            list::index(snapshot.within(namespace, ""), &self.resource).await;
+            list::index(all.clone(), &self.resource).await;
         }
-        let all = snapshot.within(namespace, "");
         self.waiting = if self.selection.is_of_view() {
             let named = all.filter(|object| self.selection.is_named(object)).cloned().collect();
             let seen = self.resource.in_own_version(named).await?.into_iter();

@@ -1,23 +1,19 @@
 //! One resource's objects: the live set in key order, and the log of recent changes.
 
-mod packing;
 mod settling;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::ops::{Bound, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use parking_lot::{Mutex, RwLock};
 use pintle_store::{Kind, Record, Revision};
 use tokio::sync::Notify;
 
+use super::objects::Objects;
 use super::topics::Topics;
 use crate::measures::{Reads, Stored};
 use crate::{Object, work};
-
-/// The live set. It is a persistent map, so that a clone is a cheap snapshot.
-pub(crate) type Objects = OrdMap<Arc<str>, Arc<Object>>;
 
 /// A change of one object. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,8 +40,6 @@ pub(crate) struct Collection {
 #[derive(Default)]
 pub(super) struct State {
     live: Objects,
-    /// How many objects the live set had when it was packed last.
-    packed: usize,
     /// The length of the JSON of the live objects. Shared field sets count for each object.
     live_bytes: usize,
     /// The keys of the live objects whose values could not be decrypted.
@@ -117,8 +111,7 @@ impl Collection {
 
     /// Replaces the state and drops the history. All cursors lag.
     pub(super) fn reset(&self, records: &[&Record], head: Revision) {
-        let objects = records.iter().map(|record| Object::from_record(record));
-        let live: Objects = objects.map(|object| (object.item.clone(), object)).collect();
+        let live = records.iter().map(|record| Object::from_record(record)).collect();
         let mut state = self.state.write();
         self.recalled.lock().clear();
         *state = State::begin(live, state.end() + 1, head);
@@ -138,7 +131,7 @@ impl Collection {
         for record in records {
             let is_same = |object: &Arc<Object>| object.revision == record.revision;
             if live.get(&record.key.item).is_some_and(is_same) {
-                live.insert(record.key.item.clone(), Object::from_record(record));
+                live.insert(Object::from_record(record));
             }
         }
         self.recalled.lock().clear();
@@ -206,10 +199,9 @@ impl Collection {
             let next = after.saturating_sub(UNDONE_AT_ONCE).max(first);
             let changes = self.state.read().numbered(next..after)?;
             for change in changes.into_iter().rev() {
-                let item = &change.object.item;
                 match change.previous {
-                    Some(previous) => objects.insert(item.clone(), previous),
-                    None => objects.remove(item),
+                    Some(previous) => objects.insert(previous),
+                    None => objects.remove(&change.object.item),
                 };
             }
             after = next;
@@ -229,8 +221,7 @@ impl Collection {
             Some(object) if object.revision == record.revision => object.clone(),
             _ => Object::from_record(record),
         };
-        let objects = records.iter().map(|record| (record.key.item.clone(), object(record)));
-        let objects = objects.collect();
+        let objects = records.iter().map(object).collect();
         self.remember(revision, &objects);
         objects
     }
@@ -262,13 +253,13 @@ impl State {
     fn begin(live: Objects, first: u64, head: Revision) -> Self {
         let is_undecryptable = |object: &&Arc<Object>| object.is_undecryptable();
         Self {
-            live_bytes: live.values().map(|object| object.size()).sum(),
+            live_bytes: live.iter().map(|object| object.size()).sum(),
             undecryptable: live
-                .values()
+                .iter()
                 .filter(is_undecryptable)
                 .map(|object| object.item.clone())
                 .collect(),
-            unsettled: live.keys().cloned().collect(),
+            unsettled: live.iter().map(|object| object.item.clone()).collect(),
             live,
             first,
             floor: head,
@@ -294,7 +285,7 @@ impl State {
         }
         let previous = match object.kind() {
             Kind::Deleted => self.live.remove(&object.item),
-            Kind::Created | Kind::Updated => self.live.insert(object.item.clone(), object.clone()),
+            Kind::Created | Kind::Updated => self.live.insert(object.clone()),
         };
         self.live_bytes -= previous.as_ref().map_or(0, |previous| previous.size());
         self.live_bytes += if object.kind() == Kind::Deleted { 0 } else { object.size() };
@@ -338,29 +329,5 @@ impl State {
     /// Returns the index in the log of the first change after `revision`.
     pub(super) fn after(&self, revision: Revision) -> usize {
         self.log.partition_point(|change| change.object.revision <= revision)
-    }
-}
-
-/// Returns the objects of a namespace (`""` for all), from a key on. A key is `namespace/name`, or
-/// `name` for a cluster-scoped object.
-pub(crate) fn within<'a>(
-    objects: &'a Objects,
-    namespace: &str,
-    from: &str,
-) -> impl Iterator<Item = &'a Arc<Object>> {
-    // '0' is the byte after '/'.
-    let (first, end) = (format!("{namespace}/"), format!("{namespace}0"));
-    let bounds = if namespace.is_empty() {
-        (Bound::Included(from), Bound::Unbounded)
-    } else {
-        (Bound::Included(from.max(&first)), Bound::Excluded(&*end))
-    };
-    objects.range::<_, str>(bounds).map(|(_, object)| object)
-}
-
-impl Snapshot {
-    /// Returns the objects of a namespace (`""` for all), from a key on.
-    pub(crate) fn within(&self, namespace: &str, from: &str) -> impl Iterator<Item = &Arc<Object>> {
-        within(&self.objects, namespace, from)
     }
 }

@@ -16,6 +16,7 @@
 mod collection;
 mod cursor;
 mod dispatch;
+mod objects;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -32,8 +33,9 @@ use tokio::sync::watch;
 use crate::measures::Stored;
 use crate::object::FieldSets;
 
-pub(crate) use collection::{Change, Collection, Objects, Snapshot};
+pub(crate) use collection::{Change, Collection, Snapshot};
 pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
+pub(crate) use objects::{Iter, Objects};
 pub(crate) use topics::Scope;
 
 /// How many bytes of objects are settled in one call: the allocator returns their memory some time
@@ -154,14 +156,13 @@ impl Cache {
         self.field_sets.lock().sweep();
     }
 
-    /// Reduces the memory of objects that have left the logs, and of live sets that have grown.
+    /// Reduces the memory of objects that have left the logs.
     /// After objects of [`SETTLED_AT_ONCE`] bytes the rest waits for the next call.
     pub(crate) async fn settle(&self) {
         let collections: Vec<_> = self.collections.read().values().cloned().collect();
         let mut bytes = SETTLED_AT_ONCE;
         for collection in collections {
             bytes = collection.settle(&self.field_sets, bytes).await;
-            collection.pack().await;
         }
     }
 

@@ -94,10 +94,10 @@ impl Model {
 fn state_at(collection: &Collection, revision: u64) -> Option<State> {
     let snapshot = collection.snapshot_at(Revision(revision));
     let objects = snapshot.now_or_never().expect("an unwatched poll does not yield")?;
-    for (item, object) in &objects {
-        assert_eq!(object.json(), json(object.revision.0, item));
+    for object in objects.iter() {
+        assert_eq!(object.json(), json(object.revision.0, &object.item));
     }
-    Some(objects.iter().map(|(item, o)| (item.to_string(), o.revision.0)).collect())
+    Some(objects.iter().map(|o| (o.item.to_string(), o.revision.0)).collect())
 }
 
 fn settle(cache: &Cache) {
@@ -486,7 +486,7 @@ fn objects_that_left_the_log_share_their_field_sets() {
     let abridged = || {
         let is_short = |item: &&str| {
             let object = collection.get(item).expect("the item exists");
-            assert_eq!(object.json(), json(object.revision.0, item));
+            assert_eq!(object.json(), json(object.revision.0, &object.item));
             object.abridged().len() < object.json().len()
         };
         items.into_iter().filter(is_short).collect::<Vec<_>>()
@@ -515,61 +515,4 @@ fn objects_that_left_the_log_share_their_field_sets() {
         object.abridged().len() < object.size()
     });
     assert_eq!(lengths, [false, true, true, true], "all are older than the history");
-}
-
-/// A live set is packed while others write. The result is the same as without.
-#[test]
-fn a_packed_set_has_the_changes_that_happened_meanwhile() {
-    type Meanwhile = fn(&Cache);
-    // Whether no more is to be packed afterwards.
-    let rows: [(&str, Meanwhile, bool); 4] = [
-        ("nothing", |_| {}, true),
-        (
-            "changes",
-            |cache| {
-                apply(cache, &[record(6001, "00007", Kind::Updated)]);
-                apply(cache, &[record(6002, "04999", Kind::Deleted)]);
-                apply(cache, &[record(6003, "05000", Kind::Created)]);
-            },
-            true,
-        ),
-        (
-            "changes that have left the log",
-            |cache| {
-                apply(cache, &[record(6001, "00007", Kind::Updated)]);
-                cache.trim(Revision(6001));
-            },
-            false,
-        ),
-        (
-            "a loss of history",
-            |cache| cache.reset(&[record(9, "1", Kind::Created)], Revision(9)),
-            true,
-        ),
-    ];
-    for (what, meanwhile, is_done) in rows {
-        let [cache, expected] = [(); 2].map(|()| Cache::new(Revision(0), usize::MAX));
-        for cache in [&cache, &expected] {
-            let items = (0..5000).map(|number| format!("{number:05}"));
-            let records: Vec<_> = (1..)
-                .zip(items)
-                .map(|(revision, item)| record(revision, &item, Kind::Created))
-                .collect();
-            apply(cache, &records);
-        }
-        let collection = cache.collection(&"things".into());
-        let mut packing = Box::pin(collection.pack());
-        assert!((&mut packing).now_or_never().is_none(), "it lets others run");
-        meanwhile(&cache);
-        meanwhile(&expected);
-        while (&mut packing).now_or_never().is_none() {}
-        drop(packing);
-        let state = |cache: &Cache| {
-            let snapshot = cache.collection(&"things".into()).snapshot(cache.visible());
-            let objects = snapshot.objects.iter();
-            objects.map(|(item, o)| (item.to_string(), o.revision.0)).collect::<Vec<_>>()
-        };
-        assert_eq!(state(&cache), state(&expected), "{what}");
-        assert_eq!(collection.pack().now_or_never().is_some(), is_done, "{what}");
-    }
 }

@@ -71,7 +71,7 @@ impl State {
     /// Puts an object in the place of the same version of it, if that is still live.
     fn replace(&mut self, before: &Arc<Object>, after: Arc<Object>) {
         if self.is_live(before) {
-            self.live.insert(before.item.clone(), after);
+            self.live.insert(after);
         }
     }
 }
