@@ -28,18 +28,18 @@ pub(crate) fn read(amount: &Value) -> Option<Quantity> {
     }
 }
 
-/// Adds the amounts of `more` to those of `to`. A sum that overflows becomes the added amount.
+/// Adds the amounts of `more` to those of `to`.
 pub(crate) fn add(to: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         add_one(to, name, *amount);
     }
 }
 
-/// Adds an amount, and returns the sum. A sum that overflows becomes the added amount.
+/// Adds an amount, and returns the sum.
 fn add_one(to: &mut Amounts, name: &str, amount: Quantity) -> Quantity {
     match to.get_mut(name) {
         Some(sum) => {
-            *sum = sum.checked_add(&amount).unwrap_or(amount);
+            *sum = *sum + amount;
             *sum
         }
         None => *to.entry(name.to_owned()).or_insert(amount),
@@ -80,8 +80,7 @@ pub(crate) fn total(pod: &Value, member: &str) -> Amounts {
                 add_one(&mut sum, &name, amount);
                 add_one(&mut restartable, &name, amount)
             } else {
-                let beside = restartable.get(&name).unwrap_or(&Quantity::ZERO);
-                beside.checked_add(&amount).unwrap_or(amount)
+                restartable.get(&name).map_or(amount, |beside| *beside + amount)
             };
             raise_one(&mut largest, &name, needed);
         }

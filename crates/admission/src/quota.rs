@@ -284,10 +284,10 @@ impl Quota {
         };
         let mut change = Amounts::new();
         for name in self.limits_on(resource) {
-            let amount = usage(new, name).checked_sub(&usage(old, name));
-            change.extend(
-                amount.filter(|amount| !amount.is_zero()).map(|amount| (name.clone(), amount)),
-            );
+            let amount = usage(new, name) - usage(old, name);
+            if !amount.is_zero() {
+                change.insert(name.clone(), amount);
+            }
         }
         let needs_touch = self.needs_count(resource);
         let (quota, is_limited) = (self.clone(), charge.is_limited);

@@ -115,7 +115,7 @@ pub(crate) fn amount(field: &Field<'_>, name: &str, errors: &mut Errors) {
         errors.push(field.invalid(NOT_NEGATIVE));
     }
     let is_counted = COUNTED.contains(&name) || is_extended(name);
-    if is_counted && quantity.milli_value() % 1000 != 0 {
+    if is_counted && !quantity.is_whole() {
         errors.push(field.invalid("must be an integer"));
     }
 }

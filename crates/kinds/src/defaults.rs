@@ -5,6 +5,7 @@
 //!
 //! Invariant: setting defaults twice has the same result as setting them once.
 
+use pintle_meta::quantity::Quantity;
 use pintle_value::{Map, Value};
 
 /// The rows of one type, in the order in which they are applied.
@@ -24,6 +25,9 @@ pub(crate) enum Row {
     AtAny(&'static [(&'static str, Defaults)]),
     /// The rows of each item of a list.
     Each(&'static str, Defaults),
+    /// Rounds the amounts of a ResourceList, if it is present, up to thousandths (upstream:
+    /// `SetDefaults_ResourceList`).
+    Rounded(&'static str),
     /// Rows that apply under a condition.
     When(Condition, Defaults),
     /// The rows of another table, for the same object.
@@ -100,6 +104,11 @@ fn set_members(object: &mut Map, rows: Defaults) {
                 let items = object.get_mut(member).and_then(Value::as_array_mut);
                 items.into_iter().flatten().for_each(|item| set(item, rows));
             }
+            Row::Rounded(member) => {
+                if let Some(amounts) = object.get_mut(member).and_then(Value::as_object_mut) {
+                    amounts.iter_mut().for_each(|(_, amount)| round_up(amount));
+                }
+            }
             Row::When(condition, rows) => {
                 if condition.holds(object) {
                     set_members(object, rows);
@@ -143,6 +152,18 @@ pub(crate) fn first_of(
     } else if !items.is_empty() && text.is_empty() {
         let first = Value::from(first);
         object.insert(member, first);
+    }
+}
+
+/// Rounds an amount up to thousandths. It is canonical, so only an amount with one of these letters
+/// can have smaller parts.
+fn round_up(amount: &mut Value) {
+    let Some(text) = amount.as_str().filter(|text| text.contains(['n', 'u', 'e'])) else { return };
+    if let Ok(exact) = text.parse::<Quantity>() {
+        let rounded = exact.round_up(-3);
+        if rounded != exact {
+            *amount = rounded.to_string().into();
+        }
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) const GATED_STATUS: &[Gate] = &[
 /// The fields of pod specs in the pod templates of workloads.
 pub(crate) const GATED_TEMPLATE: &[Gated] = &[(&["spec", "template", "spec"], GATED)];
 
-pub(crate) use defaults::{CLAIM_SPEC, DISKS, POD, POD_TEMPLATE, template_labels};
+pub(crate) use defaults::{CLAIM_SPEC, CLAIM_STATUS, DISKS, POD, POD_TEMPLATE, template_labels};
 pub(crate) use prepare::{begin, warn_of_profiles};
 pub(crate) use quality::quality;
 pub(crate) use status::{confine_status, validate_status, warn_of_status};

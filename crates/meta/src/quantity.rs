@@ -7,7 +7,11 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, cmp::Ordering, fmt, str::FromStr};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::ops::{Add, Sub};
+use std::str::FromStr;
 
 use crate::Error;
 
@@ -40,6 +44,10 @@ pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     let (quantity, is_canonical) = parse::parse(text)?;
     Ok(if is_canonical { text.into() } else { quantity.to_string().into() })
 }
+
+/// The end of the mantissas. Larger ones could not be added or be multiplied by a hundred, as the
+/// canonical text needs, without an overflow.
+const MANTISSA_END: i128 = 10_i128.pow(parse::DIGITS_MAX);
 
 impl Quantity {
     /// Zero.
@@ -86,6 +94,11 @@ impl Quantity {
         self.mantissa == 0
     }
 
+    /// Whether the amount is a whole number once it is rounded up to thousandths, as upstream asks.
+    pub fn is_whole(&self) -> bool {
+        self.round_up(-3).exponent >= 0
+    }
+
     /// The amount as an integer, if it is one that fits 64 bits.
     pub fn to_int(&self) -> Option<i64> {
         self.integer().and_then(|n| i64::try_from(n).ok())
@@ -117,29 +130,59 @@ impl Quantity {
         scaled.and_then(|n| i64::try_from(n).ok()).unwrap_or(saturated)
     }
 
-    /// The sum; `None` if it has too many digits. If `self` is zero, the sum has the format of
-    /// `other`.
+    /// The amount rounded to a multiple of `10^exponent`, away from zero (upstream: `RoundUp`).
     #[must_use]
-    pub fn checked_add(&self, other: &Self) -> Option<Self> {
-        let exponent = self.exponent.min(other.exponent);
-        let at = |q: &Self| match q.mantissa {
-            0 => Some(0),
-            mantissa => mantissa.checked_mul(pow10(q.exponent.checked_sub(exponent)?)?),
-        };
-        let format = if self.is_zero() { other.format } else { self.format };
-        Some(Self::new(at(self)?.checked_add(at(other)?)?, exponent, format))
-    }
-
-    /// The difference; `None` if it has too many digits.
-    #[must_use]
-    pub fn checked_sub(&self, other: &Self) -> Option<Self> {
-        self.checked_add(&Self { mantissa: -other.mantissa, ..*other })
+    pub fn round_up(&self, exponent: i32) -> Self {
+        match exponent.checked_sub(self.exponent) {
+            Some(digits @ 1..) => {
+                let mantissa = divide_away(self.mantissa, digits.unsigned_abs());
+                Self::new(mantissa, exponent, self.format)
+            }
+            _ => *self,
+        }
     }
 
     /// The amount as an integer, if it is one that fits.
     fn integer(&self) -> Option<i128> {
         let exponent = u32::try_from(self.exponent).ok()?;
         self.mantissa.checked_mul(10_i128.checked_pow(exponent)?)
+    }
+}
+
+/// The sum. If `self` is zero, the sum has the format of `other`. A sum that has too many digits is
+/// rounded away from zero: a sum of amounts is never below one of them, so limits hold for the
+/// largest amounts, too.
+impl Add for Quantity {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        if self.is_zero() || other.is_zero() {
+            return if self.is_zero() { other } else { self };
+        }
+        let (low, high) =
+            if self.exponent <= other.exponent { (self, other) } else { (other, self) };
+        // The larger unit is divided as far as the number has room.
+        let gap = high.exponent.abs_diff(low.exponent);
+        let (mut large, mut divided) = (high.mantissa, 0);
+        while divided < gap && large.abs() < MANTISSA_END / 10 {
+            (large, divided) = (large * 10, divided + 1);
+        }
+        let small = divide_away(low.mantissa, gap - divided);
+        let exponent = high.exponent.saturating_sub_unsigned(divided);
+        let sum = large + small;
+        if sum.abs() < MANTISSA_END {
+            return Self::new(sum, exponent, self.format);
+        }
+        Self::new(divide_away(sum, 1), exponent.saturating_add(1), self.format)
+    }
+}
+
+/// The difference, rounded as a sum is.
+impl Sub for Quantity {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self + Self { mantissa: -other.mantissa, ..other }
     }
 }
 

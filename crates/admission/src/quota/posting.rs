@@ -41,7 +41,7 @@ impl Posting {
         let mut after = Vec::with_capacity(self.change.len());
         let mut exceeded = Vec::new();
         for (name, change) in &self.change {
-            let sum = used(name).checked_add(change).unwrap_or_else(|| used(name));
+            let sum = used(name) + *change;
             let hard = self.quota.hard.get(name);
             if self.is_limited && change.signum() > 0 && hard.is_some_and(|hard| sum > *hard) {
                 exceeded.push(name.as_str());

@@ -153,8 +153,9 @@ fn of_pod(pod: &Value, usage: &mut Amounts) {
     add(&mut requests, &overhead);
     let mut limits = total(pod, "limits");
     for (name, amount) in &mut limits {
-        let more = overhead.get(name).and_then(|more| amount.checked_add(more));
-        *amount = more.unwrap_or(*amount);
+        if let Some(more) = overhead.get(name) {
+            *amount = *amount + *more;
+        }
     }
     compute(&requests, &limits, usage);
 }

@@ -1,6 +1,7 @@
 //! Functions of resource quantities.
 
 use std::cmp::Ordering;
+use std::ops::{Add as _, Sub as _};
 use std::sync::Arc;
 
 use pintle_meta::{Quantity, quantity::Format};
@@ -54,7 +55,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "add",
         Typed,
-        |_, args| sum(args, Quantity::checked_add),
+        |_, args| sum(args, Quantity::add),
         &[
             ("quantity_add", ".kubernetes.Quantity, kubernetes.Quantity -> kubernetes.Quantity"),
             ("quantity_add_int", ".kubernetes.Quantity, int -> kubernetes.Quantity"),
@@ -63,7 +64,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     (
         "sub",
         Typed,
-        |_, args| sum(args, Quantity::checked_sub),
+        |_, args| sum(args, Quantity::sub),
         &[
             ("quantity_sub", ".kubernetes.Quantity, kubernetes.Quantity -> kubernetes.Quantity"),
             ("quantity_sub_int", ".kubernetes.Quantity, int -> kubernetes.Quantity"),
@@ -142,13 +143,11 @@ fn is_integer<'a>(_: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
     Ok(Val::Bool(read(value)?.to_int().is_some()))
 }
 
-fn sum<'a>(args: &[Val<'a>], operation: fn(&Quantity, &Quantity) -> Option<Quantity>) -> Eval<'a> {
+fn sum<'a>(args: &[Val<'a>], operation: fn(Quantity, Quantity) -> Quantity) -> Eval<'a> {
     let [a, b] = args else { return no_overload() };
     let b = match b {
         Val::Int(n) => Quantity::from_int(*n, Format::DecimalExponent),
         other => read(other)?,
     };
-    let sum = operation(&read(a)?, &b);
-    let sum = sum.ok_or_else(|| EvalError::new("quantity overflow"))?;
-    Ok(new(sum, true))
+    Ok(new(operation(read(a)?, b), true))
 }

@@ -103,8 +103,7 @@ impl Tally {
         for counted in &self.counted {
             for known in counted.objects.values() {
                 for (at, amount) in &*known.usage {
-                    // A sum that overflows stays as it is.
-                    sums[*at] = sums[*at].checked_add(amount).unwrap_or(sums[*at]);
+                    sums[*at] = sums[*at] + *amount;
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::{
     defaults::{
         Constant::{Bool, Text, Texts},
         Defaults,
-        Row::{Also, At, Empty, In, Unset},
+        Row::{Also, At, Empty, In, Rounded, Unset},
         set,
     },
     field::{Errors, Field},
@@ -461,7 +461,7 @@ const NODE_ID_LENGTH_MAX: usize = 256;
 const ATTACHMENT_LENGTH_MAX: usize = 256 * 1024;
 
 const ATTACHMENT_DEFAULTS: Defaults =
-    &[At("spec", &[At("source", &[At("inlineVolumeSpec", &[Also(pods::DISKS)])])])];
+    &[At("spec", &[At("source", &[At("inlineVolumeSpec", &[Also(pods::DISKS), Rounded("capacity")])])])];
 
 const ATTRIBUTES_CLASS: Strategy = Strategy {
     delete_returns_object: true,

@@ -6,7 +6,7 @@ use super::{image, total};
 use crate::defaults::{
     Constant::{Bool, EmptyObject, Int, Text},
     Defaults, Row,
-    Row::{Also, At, AtAny, Do, Each, Empty, In, Unset},
+    Row::{Also, At, AtAny, Do, Each, Empty, In, Rounded, Unset},
     add_absent, first_of, is_filled,
 };
 
@@ -26,8 +26,22 @@ pub(crate) const POD: Defaults = &[
             Do(shortest_grace),
         ],
     ),
-    At("status", &[Do(pod_ips)]),
+    At(
+        "status",
+        &[
+            Do(pod_ips),
+            Each("initContainerStatuses", ALLOCATED),
+            Each("containerStatuses", ALLOCATED),
+            Each("ephemeralContainerStatuses", ALLOCATED),
+            Also(ALLOCATED),
+        ],
+    ),
 ];
+
+/// The resources of a status, of a container or of the pod.
+const ALLOCATED: Defaults = &[Rounded("allocatedResources"), At("resources", RESOURCES)];
+
+const RESOURCES: Defaults = &[Rounded("limits"), Rounded("requests")];
 
 /// A PodTemplateSpec, in every type that contains it.
 pub(crate) const POD_TEMPLATE: Defaults = &[In("spec", POD_SPEC)];
@@ -38,6 +52,8 @@ const POD_SPEC: Defaults = &[
     Empty("restartPolicy", Text("Always")),
     Unset("securityContext", EmptyObject),
     Unset(GRACE, Int(30)),
+    Rounded("overhead"),
+    At("resources", RESOURCES),
     Empty("schedulerName", Text("default-scheduler")),
     Each("volumes", VOLUME),
     Each("initContainers", CONTAINER),
@@ -58,6 +74,7 @@ const CONTAINER: Defaults = &[
     At("readinessProbe", PROBE),
     At("startupProbe", PROBE),
     At("lifecycle", &[At("postStart", HANDLER), At("preStop", HANDLER)]),
+    At("resources", RESOURCES),
 ];
 
 const PROBE: Defaults = &[
@@ -124,7 +141,12 @@ pub(crate) const DISKS: Defaults = &[AtAny(&[
 ])];
 
 /// A PersistentVolumeClaimSpec, in every type that contains it.
-pub(crate) const CLAIM_SPEC: Defaults = &[Unset("volumeMode", Text("Filesystem"))];
+pub(crate) const CLAIM_SPEC: Defaults =
+    &[Unset("volumeMode", Text("Filesystem")), At("resources", RESOURCES)];
+
+/// A PersistentVolumeClaimStatus, in every type that contains it.
+pub(crate) const CLAIM_STATUS: Row =
+    At("status", &[Rounded("capacity"), Rounded("allocatedResources")]);
 
 /// The labels of a workload's pod template, if it has any.
 pub(crate) fn template_labels(workload: &Map) -> Option<Value> {

@@ -42,10 +42,7 @@ fn add(owner: &Value, list: &str, sums: &mut Sums) -> usize {
         let Some(quantity) = parse(amounts.get(name)) else { continue };
         if quantity.signum() > 0 {
             added += 1;
-            *sum = match sum.take() {
-                Some(before) => Some(before.checked_add(&quantity).unwrap_or(before)),
-                None => Some(quantity),
-            };
+            *sum = Some(sum.map_or(quantity, |before| before + quantity));
         }
     }
     added

@@ -88,7 +88,7 @@ fn together(containers: &[Value], starting: &[Value], list: &str) -> Amounts {
                 add_one(&mut running, &name, amount);
                 needed = add_one(&mut sidecars, &name, amount);
             } else if let Some(beside) = sidecars.get(&name) {
-                needed = amount.checked_add(beside).unwrap_or(amount);
+                needed = amount + *beside;
             }
             raise(&mut most, name, needed);
         }
@@ -103,11 +103,11 @@ fn amounts(container: &Value, list: &str) -> Amounts {
     amounts.filter_map(|(name, amount)| Some((name.to_string(), read(amount)?))).collect()
 }
 
-/// Adds an amount, unless the sum overflows, and returns the sum.
+/// Adds an amount, and returns the sum.
 fn add_one(sums: &mut Amounts, name: &str, amount: Quantity) -> Quantity {
     match sums.get_mut(name) {
         Some(sum) => {
-            *sum = sum.checked_add(&amount).unwrap_or(*sum);
+            *sum = *sum + amount;
             *sum
         }
         None => *sums.entry(name.to_owned()).or_insert(amount),

@@ -111,8 +111,8 @@ impl Warnings {
 
     /// Warns of an amount of bytes that is not whole.
     fn add_fraction(&mut self, amount: &Field<'_>) {
-        let is_whole = |amount: Quantity| amount.milli_value() % 1000 == 0;
-        if !amount.is_empty() && amount.text().parse().is_ok_and(|amount| !is_whole(amount)) {
+        let is_fraction = |amount: Quantity| !amount.is_whole();
+        if !amount.is_empty() && amount.text().parse().is_ok_and(is_fraction) {
             let words =
                 format!("fractional byte value {:?} is invalid, must be an integer", amount.text());
             self.add(&amount.path(), &words);

@@ -26,8 +26,10 @@ const EXPONENT_MIN: i32 = -9;
 const FAST_DIGITS_MAX: usize = 18;
 /// The number of digits that surely fits 64 bits.
 const LONG_DIGITS_MAX: usize = 18;
-/// The number of digits that surely fits 128 bits with a factor of 1024.
-const DIGITS_MAX: usize = 35;
+/// The most digits of a number, zeros around them not counted.
+pub(super) const DIGITS_MAX: u32 = 36;
+/// The most digits of a fraction that has a binary suffix: with a factor of 1024 they fit 128 bits.
+const BINARY_FRACTION_MAX: usize = 35;
 
 /// Returns the quantity, and whether upstream would write it as this text.
 pub(super) fn parse(text: &str) -> Result<(Quantity, bool), Error> {
@@ -116,10 +118,11 @@ fn decimal(parts: &Parts<'_>, exponent: i32, format: Format) -> Result<(Quantity
     if !parts.has_digits {
         return Err(Error::QuantityNumber);
     }
-    // Trailing zeros of the fraction are not significant.
-    let trimmed = fraction.trim_end_matches('0');
-    let exponent = exponent + (fraction.len() - trimmed.len()) as i64;
-    let mantissa = number(whole, trimmed)?;
+    // Trailing zeros are not significant.
+    let fraction = fraction.trim_end_matches('0');
+    let whole = if fraction.is_empty() { whole.trim_end_matches('0') } else { whole };
+    let exponent = exponent + (digits - whole.len() - fraction.len()) as i64;
+    let mantissa = number(whole, fraction)?;
     let lost = i64::from(EXPONENT_MIN) - exponent;
     let (mantissa, exponent) = match u32::try_from(lost) {
         Ok(lost) => (divide_away(mantissa, lost), EXPONENT_MIN),
@@ -138,7 +141,10 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
 
     let fraction = parts.fraction.trim_end_matches('0');
     // `whole + part / one` is the amount without its suffix.
-    let one = 10_i128.checked_pow(fraction.len() as u32).ok_or(Error::QuantityNumber)?;
+    if fraction.len() > BINARY_FRACTION_MAX {
+        return Err(Error::QuantityNumber);
+    }
+    let one = 10_i128.pow(fraction.len() as u32);
     let whole = number(parts.whole, "")?;
     let mut part = number("", fraction)?;
     let mut amount = whole;
@@ -169,7 +175,11 @@ fn binary(parts: &Parts<'_>, power: u32) -> Result<(Quantity, bool), Error> {
 
 /// Parses the digits as one number.
 fn number(whole: &str, fraction: &str) -> Result<i128, Error> {
-    if whole.len() + fraction.len() > DIGITS_MAX {
+    let (whole, fraction) = match whole {
+        "" | "0" => ("", fraction.trim_start_matches('0')),
+        _ => (whole, fraction),
+    };
+    if whole.len() + fraction.len() > DIGITS_MAX as usize {
         return Err(Error::QuantityNumber);
     }
     let digits = || whole.bytes().chain(fraction.bytes()).map(|digit| digit - b'0');

@@ -75,6 +75,7 @@ pub(crate) const CLAIM_TEMPLATES: Row = Each(
         Empty("kind", Text("PersistentVolumeClaim")),
         In("status", &[Empty("phase", Text("Pending"))]),
         In("spec", pods::CLAIM_SPEC),
+        pods::CLAIM_STATUS,
     ],
 );
 

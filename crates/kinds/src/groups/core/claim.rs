@@ -44,7 +44,7 @@ pub(super) const CLAIM: Strategy = Strategy {
     ..WITH_STATUS
 };
 
-const DEFAULTS: Defaults = &[PENDING, In("spec", pods::CLAIM_SPEC)];
+const DEFAULTS: Defaults = &[PENDING, In("spec", pods::CLAIM_SPEC), pods::CLAIM_STATUS];
 
 /// A claim's data source has two members, and the old one can express less. Each is copied to the
 /// other if possible. Data sources in other namespaces are dropped, because their feature is off.

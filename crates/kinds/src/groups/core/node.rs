@@ -8,7 +8,8 @@ use pintle_value::{Map, Value};
 
 use crate::{
     defaults::{
-        Row::{At, Do},
+        Defaults,
+        Row::{At, Do, Rounded},
         first_of, is_set, set,
     },
     gates,
@@ -22,8 +23,7 @@ pub(super) const NODE: Strategy = Strategy {
         "spec.unschedulable" by |node| truth(node, &["spec", "unschedulable"]), of "spec"."unschedulable"
     )],
     default: |object| {
-        let rows = &[At("spec", &[Do(pod_ranges)]), At("status", &[Do(allocatable_is_capacity)])];
-        set(object, rows);
+        set(object, DEFAULTS);
     },
     // The feature of these fields is removed.
     gated: &[
@@ -54,6 +54,11 @@ pub(super) const NODE: Strategy = Strategy {
     },
     ..PLAIN
 };
+
+const DEFAULTS: Defaults = &[
+    At("spec", &[Do(pod_ranges)]),
+    At("status", &[Do(allocatable_is_capacity), Rounded("capacity"), Rounded("allocatable")]),
+];
 
 /// `podCIDR` is the first of `podCIDRs`.
 fn pod_ranges(spec: &mut Map) {

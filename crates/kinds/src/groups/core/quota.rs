@@ -10,13 +10,14 @@ use crate::{
     defaults::{
         Condition::Is,
         Defaults,
-        Row::{At, Do, Each, When},
+        Row::{At, Do, Each, Rounded, When},
         add_absent, set,
     },
     strategy::{PLAIN, Part, Strategy, WITH_STATUS, part},
 };
 
 pub(super) const QUOTA: Strategy = Strategy {
+    default: |object| set(object, QUOTA_DEFAULTS),
     declared_rules: false,
     delete_returns_object: true,
     validate: quota_rules::validate,
@@ -27,7 +28,7 @@ pub(super) const QUOTA: Strategy = Strategy {
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
     metadata_checked_once: true,
     create_on_update: true,
-    default: |object| set(object, DEFAULTS),
+    default: |object| set(object, RANGE_DEFAULTS),
     // A LimitRange without a name gets its UID as its name.
     prepare_create: |range| {
         if object::name(range).is_empty() {
@@ -39,8 +40,23 @@ pub(super) const LIMIT_RANGE: Strategy = Strategy {
     ..PLAIN
 };
 
-const DEFAULTS: Defaults =
-    &[At("spec", &[Each("limits", &[When(Is("type", "Container"), &[Do(defaults_from_bounds)])])])];
+const QUOTA_DEFAULTS: Defaults =
+    &[At("spec", &[Rounded("hard")]), At("status", &[Rounded("hard"), Rounded("used")])];
+
+const RANGE_DEFAULTS: Defaults = &[At(
+    "spec",
+    &[Each(
+        "limits",
+        &[
+            When(Is("type", "Container"), &[Do(defaults_from_bounds)]),
+            Rounded("max"),
+            Rounded("min"),
+            Rounded("default"),
+            Rounded("defaultRequest"),
+            Rounded("maxLimitRequestRatio"),
+        ],
+    )],
+)];
 
 /// The default of a resource is its maximum; its default request is its default, else its minimum.
 fn defaults_from_bounds(item: &mut Map) {

@@ -10,7 +10,7 @@ use crate::{
     defaults::{
         Constant::Text,
         Defaults, Row,
-        Row::{Also, Empty, In, Unset},
+        Row::{Also, Empty, In, Rounded, Unset},
         set,
     },
     field::{Errors, Field},
@@ -53,6 +53,7 @@ const DEFAULTS: Defaults = &[
         &[
             Empty("persistentVolumeReclaimPolicy", Text("Retain")),
             Unset("volumeMode", Text("Filesystem")),
+            Rounded("capacity"),
             Also(pods::DISKS),
         ],
     ),

@@ -95,7 +95,8 @@ fn check_range(range: &Field<'_>, usual: &Quantity, most: &Quantity, errors: &mu
     if one.signum() <= 0 {
         return errors.push(step.invalid("must be greater than zero"));
     }
-    if let Some(next) = least.checked_add(&one).filter(|next| next > most) {
+    let next = least + one;
+    if next > *most {
         let words = format!("one step {next} is larger than capacity value: {most}");
         errors.push(step.invalid(words));
     }

@@ -78,7 +78,7 @@ fn check_amount(name: &str, amount: &Field<'_>, rule: NameRule, errors: &mut Err
     if quantity.signum() < 0 {
         errors.push(amount.invalid(NOT_NEGATIVE));
     }
-    if is_counted(name) && quantity.milli_value() % 1000 != 0 {
+    if is_counted(name) && !quantity.is_whole() {
         errors.push(amount.invalid("must be an integer"));
     }
 }
@@ -113,7 +113,7 @@ fn check_huge_page(name: &str, amount: &Field<'_>, options: Options, errors: &mu
     let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
     let is_multiple = parse(size).zip(parse(amount.text())).is_some_and(|(size, amount)| {
         size.signum() > 0
-            && size.milli_value() % 1000 == 0
+            && size.is_whole()
             && amount.value().checked_rem(size.value()) == Some(0)
     });
     if !is_multiple && !options.indivisible_huge_pages {
