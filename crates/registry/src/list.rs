@@ -201,10 +201,11 @@ async fn recall(
     if let Some(objects) = collection.snapshot_at(revision).await {
         return Ok(Some(objects)); // the previous permit holder read the same state
     }
+    let end = collection.end();
     match registry.store.list(&storage.collection, "", At::Revision(revision)).await {
         Ok(records) => {
             work::ahead(records.iter().map(|record| record.body.len()).sum()).await;
-            Ok(Some(collection.recall(revision, &records)))
+            Ok(Some(collection.recall(end, revision, &records)))
         }
         Err(Error::Compacted { .. }) => Ok(None),
         Err(error) => Err(Status::internal(error)),

@@ -249,14 +249,13 @@ impl Registry {
         self.store.close().await;
     }
 
-    /// Drops states before `floor` from memory and from the store.
+    /// Drops states before `floor` from the store. Waits for readers of such states.
     pub async fn compact(&self, floor: Revision) -> Result<(), pintle_store::Error> {
-        self.trim(floor);
         self.store.compact(floor).await
     }
 
-    /// Drops states before `floor` from memory.
-    pub fn trim(&self, floor: Revision) {
+    /// Drops states before an earlier head from memory.
+    pub fn trim(&self, floor: Head) {
         self.cache.trim(floor);
     }
 

@@ -40,7 +40,7 @@ pub(crate) use queue::Queue;
 use reopening::Failed;
 
 /// How long compaction waits before it checks again whether a reader released its pin.
-const PIN_RETRY: Duration = Duration::from_millis(5);
+const PIN_RETRY: Duration = Duration::from_millis(50);
 
 /// How long the store must be idle before the medium finishes what it put off, and frees space.
 const IDLE: Duration = Duration::from_secs(2);

@@ -460,8 +460,10 @@ fn volume_error(error: &Field<'_>, errors: &mut Errors) {
 const NODE_ID_LENGTH_MAX: usize = 256;
 const ATTACHMENT_LENGTH_MAX: usize = 256 * 1024;
 
-const ATTACHMENT_DEFAULTS: Defaults =
-    &[At("spec", &[At("source", &[At("inlineVolumeSpec", &[Also(pods::DISKS), Rounded("capacity")])])])];
+const ATTACHMENT_DEFAULTS: Defaults = &[At(
+    "spec",
+    &[At("source", &[At("inlineVolumeSpec", &[Also(pods::DISKS), Rounded("capacity")])])],
+)];
 
 const ATTRIBUTES_CLASS: Strategy = Strategy {
     delete_returns_object: true,

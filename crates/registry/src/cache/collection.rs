@@ -208,25 +208,36 @@ impl Collection {
             work::pause().await;
         }
         if end > first {
-            self.remember(revision, &objects);
+            self.remember(end, revision, &objects);
         }
         Some(objects)
     }
 
     /// Makes the state just after a revision from the store's records. Objects that are still
-    /// current are shared with the live set.
-    pub(crate) fn recall(&self, revision: Revision, records: &[Record]) -> Objects {
+    /// current are shared with the live set. `end` is [`Collection::end`] before they were read.
+    pub(crate) fn recall(&self, end: u64, revision: Revision, records: &[Record]) -> Objects {
         let live = self.state.read().live.clone();
         let object = |record: &Record| match live.get(&record.key.item) {
             Some(object) if object.revision == record.revision => object.clone(),
             _ => Object::from_record(record),
         };
         let objects = records.iter().map(object).collect();
-        self.remember(revision, &objects);
+        self.remember(end, revision, &objects);
         objects
     }
 
-    fn remember(&self, revision: Revision, objects: &Objects) {
+    /// Returns the number that the next change will get.
+    pub(crate) fn end(&self) -> u64 {
+        self.state.read().end()
+    }
+
+    /// Caches a past state that was reconstructed, unless the history was lost since the next
+    /// change had the number `end`: another history may use its revision again.
+    fn remember(&self, end: u64, revision: Revision, objects: &Objects) {
+        let state = self.state.read();
+        if end < state.first {
+            return;
+        }
         let mut recalled = self.recalled.lock();
         recalled.push_front((revision, objects.clone()));
         recalled.truncate(RECALLED_MAX);

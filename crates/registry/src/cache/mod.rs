@@ -70,6 +70,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// Makes a head, of a history that began after so many losses.
+    pub const fn new(resets: u64, revision: Revision) -> Self {
+        Self { resets, revision }
+    }
+
     /// Returns how often the history was lost. A revision identifies a state only while this is the
     /// same: a database that was restored from a backup may use it again.
     pub const fn resets(self) -> u64 {
@@ -148,10 +153,19 @@ impl Cache {
     }
 
     /// Drops changes up to `floor` from every log, and the field sets that no object has any more.
-    pub(crate) fn trim(&self, floor: Revision) {
-        self.floor.fetch_max(floor.0, Ordering::Relaxed);
-        for collection in self.collections.read().values() {
-            collection.trim(floor);
+    /// Does nothing if the history of that head was lost: its revisions are not those of the new
+    /// history, which may not have reached them yet.
+    pub(crate) fn trim(&self, floor: Head) {
+        let collections: Vec<_> = self.collections.read().values().cloned().collect();
+        let trim = |trim: &dyn Fn()| {
+            let _no_reset = self.by_newest.lock();
+            if self.head().resets == floor.resets {
+                trim();
+            }
+        };
+        trim(&|| _ = self.floor.fetch_max(floor.revision.0, Ordering::Relaxed));
+        for collection in collections {
+            trim(&|| collection.trim(floor.revision)); // others may write in between
         }
         self.field_sets.lock().sweep();
     }

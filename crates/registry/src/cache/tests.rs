@@ -134,7 +134,7 @@ proptest! {
                 Step::Write { item, delete } => apply(&cache, &[model.write(item, delete)]),
                 Step::Trim { back } => {
                     model.floor = model.floor.max(model.head().saturating_sub(back));
-                    cache.trim(Revision(model.floor));
+                    cache.trim(Head { revision: Revision(model.floor), ..cache.head() });
                 }
                 Step::Recall { back } => {
                     let _ = state_at(&collection, model.head().saturating_sub(back));
@@ -245,7 +245,7 @@ proptest! {
                 Followed::Write(item, delete) => apply(&cache, &[model.write(item, delete)]),
                 Followed::Trim(back) => {
                     model.floor = model.floor.max(model.head().saturating_sub(back));
-                    cache.trim(Revision(model.floor));
+                    cache.trim(Head { revision: Revision(model.floor), ..cache.head() });
                 }
                 Followed::Dispatch => drop(collection.dispatch()),
                 Followed::Open(namespace, item, back) => {
@@ -464,6 +464,36 @@ fn a_reset_replaces_the_state_of_all_collections() {
     assert_eq!(changes_after(&collection, 4).expect("the log has it"), [(5, Some(3))]);
 }
 
+/// A reader may reconstruct a state while the history is lost.
+#[test]
+fn a_state_of_a_lost_history_is_not_cached() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    apply(&cache, &[record(7, "a", Kind::Created), record(8, "a", Kind::Deleted)]);
+    let collection = cache.collection(&"things".into());
+    let end = collection.end();
+    let recalled = collection.recall(end, Revision(4), &[record(4, "old", Kind::Created)]);
+    assert_eq!(state_at(&collection, 4), Some([("old".into(), 4)].into()), "it is cached");
+    let records = [record(3, "new", Kind::Created)];
+    cache.reset(&records, Revision(4));
+    assert_eq!(recalled.len(), 1);
+    collection.recall(end, Revision(4), &[record(4, "old", Kind::Created)]);
+    assert_eq!(state_at(&collection, 4), Some([("new".into(), 3)].into()));
+}
+
+/// The history may be lost after the floor of a trim was chosen.
+#[test]
+fn a_floor_of_a_lost_history_trims_nothing() {
+    let cache = Cache::new(Revision(0), usize::MAX);
+    apply(&cache, &[record(7, "a", Kind::Created)]);
+    let floor = cache.head();
+    cache.reset(&[record(3, "a", Kind::Created)], Revision(4));
+    apply(&cache, &[record(5, "a", Kind::Updated)]);
+    cache.trim(floor);
+    let [old, new] = ["things", "others"].map(|name| cache.collection(&name.into()));
+    assert_eq!(changes_after(&old, 4).expect("the log has it"), [(5, Some(3))]);
+    assert!(Cursor::after(new, Revision(4)).is_ok());
+}
+
 /// The head may advance without a change.
 #[tokio::test]
 async fn a_head_without_records_wakes_readers() {
@@ -494,11 +524,11 @@ fn objects_that_left_the_log_share_their_field_sets() {
     let before = collection.extent();
     settle(&cache);
     assert!(abridged().is_empty(), "all are in the log");
-    cache.trim(Revision(4));
+    cache.trim(Head::new(0, Revision(4)));
     settle(&cache);
     assert_eq!(abridged(), ["ns/b", "ns/c"]);
     assert_eq!(collection.extent().bytes, before.bytes);
-    cache.trim(Revision(5));
+    cache.trim(Head::new(0, Revision(5)));
     settle(&cache);
     assert_eq!(abridged(), ["ns/b", "ns/c", "ns/d"]);
     let records: Vec<_> =

@@ -130,7 +130,7 @@ async fn objects_that_share_a_field_set_are_read_and_written_as_before() {
     let target = engine.target("deployments", "c", "");
     let stored = || engine.registry.peek(&target.resource, "ns", "c").expect("it exists");
     let before = stored();
-    engine.registry.compact(engine.registry.head().revision).await.expect("compacted");
+    engine.registry.trim(engine.registry.head());
     engine.registry.settle_objects().await;
     let after = stored();
     assert!(after.abridged().len() < before.abridged().len(), "the field set is shared");
@@ -148,7 +148,7 @@ async fn objects_that_share_a_field_set_are_read_and_written_as_before() {
     assert_eq!(first(&entries), first(&owned), "the first manager's fields are untouched");
     assert_eq!(entries.as_array().map(<[_]>::len), Some(2));
 
-    engine.registry.compact(engine.registry.head().revision).await.expect("compacted");
+    engine.registry.trim(engine.registry.head());
     engine.registry.settle_objects().await;
     let deleted = engine.registry.delete(&target, &DeleteOptions::default(), &context()).await;
     let ResponseBody::Object(marked) = deleted.expect("accepted").body else {

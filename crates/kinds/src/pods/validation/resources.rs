@@ -112,9 +112,7 @@ fn check_within(
 fn check_huge_page(name: &str, amount: &Field<'_>, options: Options, errors: &mut Errors) {
     let Some(size) = name.strip_prefix(HUGE_PAGES) else { return };
     let is_multiple = parse(size).zip(parse(amount.text())).is_some_and(|(size, amount)| {
-        size.signum() > 0
-            && size.is_whole()
-            && amount.value().checked_rem(size.value()) == Some(0)
+        size.signum() > 0 && size.is_whole() && amount.value().checked_rem(size.value()) == Some(0)
     });
     if !is_multiple && !options.indivisible_huge_pages {
         let words = format!("{} is not positive integer multiple of {name}", amount.text());
