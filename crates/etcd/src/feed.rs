@@ -7,7 +7,8 @@
 //! It must not know how writes are made.
 //!
 //! Invariant: followers get the state at a revision and every later event, once and in order. If
-//! that is impossible (compaction, a restored backup), they get the state again.
+//! that is impossible (compaction, a restored backup), they get the state again, and no event before
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,10 +127,10 @@ impl Feed {
                     tracing::info!(why, "the watch of etcd was interrupted; it is started again");
                     pause(&mut retry).await;
                     match self.reading.header().await {
+                        Ok(now) if has_lost_history(&history, assembly.next(), &now) => true,
                         Ok(now) => {
-                            let is_lost = has_lost_history(&history, assembly.next(), &now);
                             history = now;
-                            is_lost
+                            false
                         }
                         Err(error) => {
                             self.health.read_failed(&error);
@@ -139,16 +140,8 @@ impl Feed {
                 }
             };
             if is_lost {
-                match self.reset().await {
-                    Ok((head, header)) => {
-                        assembly = self.assembly(head);
-                        history = header;
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot read etcd's state after its history was lost; will try again");
-                        pause(&mut retry).await;
-                    }
-                }
+                let (head, header) = self.reset(&mut retry).await;
+                (assembly, history) = (self.assembly(head), header);
             }
         }
     }
@@ -226,8 +219,21 @@ impl Feed {
         }
     }
 
-    /// Reads the state again and passes it to followers.
-    async fn reset(&self) -> Result<(Revision, ResponseHeader), Error> {
+    /// Passes the newest state to followers; tries again until that succeeds, because a watch of the
+    /// new history would hide that followers still have the old one.
+    async fn reset(&self, retry: &mut Duration) -> (Revision, ResponseHeader) {
+        loop {
+            match self.reset_once().await {
+                Ok(reset) => return reset,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read etcd's state after its history was lost; will try again");
+                    pause(retry).await;
+                }
+            }
+        }
+    }
+
+    async fn reset_once(&self) -> Result<(Revision, ResponseHeader), Error> {
         let header = self.reading.header().await?;
         let (state, head) = self.reading.state(None).await?;
         let floor = self.reading.floor().await?;

@@ -22,7 +22,7 @@ use crate::translation::Translation;
 const SEEDS: u64 = 60;
 
 const WRITES: usize = 40;
-const TIMEOUT: Duration = Duration::from_secs(600);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A call of a follower.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ enum Call {
 }
 
 #[derive(Default)]
-struct Calls(Mutex<Vec<Call>>);
+pub(super) struct Calls(Mutex<Vec<Call>>);
 
 impl Follower for Calls {
     fn apply(&self, records: &[Record], head: Revision) {
@@ -209,7 +209,7 @@ async fn a_new_follower_misses_no_restoration() {
     check_calls(&model, &interrupted.calls);
 }
 
-async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
+pub(super) async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
     let options = Options { compaction_interval: None, ..Options::default() };
     loop {
         let opening = EtcdOpening::new(Arc::new(Access(model.clone())), options.clone(), plain());
@@ -219,14 +219,14 @@ async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
     }
 }
 
-async fn follow(store: &EtcdStore, calls: &Arc<Calls>) {
+pub(super) async fn follow(store: &EtcdStore, calls: &Arc<Calls>) {
     while store.follow(calls.clone()).await.is_err() {
         calls.0.lock().clear();
     }
 }
 
 /// Waits until the followers of a store are up to date.
-async fn caught_up(store: &EtcdStore) -> Revision {
+pub(super) async fn caught_up(store: &EtcdStore) -> Revision {
     let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Ok(fresh) = store.fresh().await
@@ -366,7 +366,7 @@ fn kind(event: &Event) -> Kind {
 
 /// Checks the calls of a follower: each record has happened, they are in order, none is missing
 /// since the last reset, and the final state is the model's.
-fn check_calls(model: &Model, calls: &Calls) {
+pub(super) fn check_calls(model: &Model, calls: &Calls) {
     let histories = model.histories();
     let (mut state, mut head, mut is_state) = (BTreeMap::new(), Revision(0), true);
     let calls = calls.0.lock();

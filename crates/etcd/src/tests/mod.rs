@@ -1,6 +1,7 @@
 //! Tests of the whole store.
 //!
 //! - `campaign`: stores on a `model` of etcd with random faults.
+//! - `faults`: single faults of the model, in a fixed order.
 //! - `server`: real etcd servers, if etcd is installed.
 //! - `conformance`: the suite of `pintle-store`, on a real server.
 //! - `store`: behaviour beyond the suite.
@@ -8,6 +9,7 @@
 
 mod campaign;
 mod conformance;
+mod faults;
 mod model;
 mod server;
 mod store;

@@ -43,6 +43,13 @@ impl Random {
     }
 }
 
+/// Faults that a test sets, besides the random ones.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// How many further reads of a range of keys fail.
+    pub(super) failing_lists: usize,
+}
+
 /// The events of each revision.
 pub(super) type History = BTreeMap<i64, Vec<Event>>;
 
@@ -57,8 +64,9 @@ pub(super) struct Model {
 
 struct State {
     random: Random,
-    /// Whether faults happen.
+    /// Whether random faults happen.
     has_faults: bool,
+    faults: Faults,
     header: ResponseHeader,
     compacted: i64,
     keys: BTreeMap<Bytes, KeyValue>,
@@ -76,6 +84,7 @@ impl Model {
         let state = State {
             random: Random::new(seed),
             has_faults: true,
+            faults: Faults::default(),
             header,
             compacted: 0,
             keys: BTreeMap::new(),
@@ -86,7 +95,12 @@ impl Model {
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), version })
     }
 
-    /// Ends all faults.
+    /// Sets faults.
+    pub(super) fn set_faults(&self, set: impl FnOnce(&mut Faults)) {
+        set(&mut self.state.lock().faults);
+    }
+
+    /// Ends all random faults.
     pub(super) fn stop_faults(&self) {
         self.state.lock().has_faults = false;
     }
@@ -259,7 +273,11 @@ impl Etcd for Access {
                 return lost();
             }
             let response = {
-                let state = self.0.state.lock();
+                let mut state = self.0.state.lock();
+                if !request.range_end.is_empty() && state.faults.failing_lists > 0 {
+                    state.faults.failing_lists -= 1;
+                    return lost();
+                }
                 if request.revision > state.header.revision {
                     return Err(Error::Future);
                 }

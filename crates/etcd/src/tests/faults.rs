@@ -1,0 +1,58 @@
+//! Stores on a model of etcd with single faults, in a fixed order.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_store::{Change, Expect, Group, Key, Store, Template, Write};
+
+use super::campaign::{Calls, caught_up, check_calls, follow, open};
+use super::model::{Access, Model};
+use crate::client::Etcd;
+use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
+use crate::store::EtcdStore;
+
+/// The number of writes that a test's store has made at the beginning.
+const WRITES: i64 = 8;
+
+/// A model without random faults, and a store with a follower and some writes.
+async fn begin() -> (Arc<Model>, Arc<EtcdStore>, Arc<Calls>) {
+    let model = Model::new(1, "3.6.8");
+    model.stop_faults();
+    let (store, calls) = (open(&model).await, Arc::new(Calls::default()));
+    follow(&store, &calls).await;
+    for number in 0..WRITES {
+        store.commit(create(&number.to_string())).await.unwrap();
+    }
+    (model, store, calls)
+}
+
+fn create(item: &str) -> Group {
+    let key = Key { collection: "a".into(), item: item.into() };
+    let change = Change::Put(Template::whole(b"x".to_vec()));
+    let first = Write { key, expect: Expect::Absent, change, note: None };
+    Group { first, rest: Vec::new(), unchanged: Vec::new() }
+}
+
+/// Puts a key as another process would. No other task runs meanwhile.
+async fn put_elsewhere(model: &Arc<Model>) {
+    let (key, value) = (Bytes::from_static(b"/registry/b/1"), Bytes::from_static(b"y"));
+    let request = Some(Operation::Put(PutRequest { key, value, lease: 0 }));
+    let success = vec![RequestOp { request }];
+    let put = TxnRequest { success, ..TxnRequest::default() };
+    Access(model.clone()).txn(put).await.unwrap();
+}
+
+/// The watch could go on from the old head, because the restored database is beyond it.
+#[tokio::test(start_paused = true)]
+async fn a_lost_history_is_not_forgotten_if_the_state_cannot_be_read_at_once() {
+    let (model, store, calls) = begin().await;
+    let old = model.head();
+    model.restore(2);
+    for _ in 0..WRITES {
+        put_elsewhere(&model).await;
+    }
+    assert!(model.head() > old);
+    model.set_faults(|faults| faults.failing_lists = 1);
+    caught_up(&store).await;
+    check_calls(&model, &calls);
+}
