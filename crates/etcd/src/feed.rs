@@ -235,8 +235,8 @@ impl Feed {
 
     async fn reset_once(&self) -> Result<(Revision, ResponseHeader), Error> {
         let header = self.reading.header().await?;
-        let (state, head) = self.reading.state(None).await?;
         let floor = self.reading.floor().await?;
+        let (state, head) = self.reading.state(None).await?;
         tracing::warn!(%head, "etcd's history was lost (a compaction or a restored backup); its state was read again");
         let _ = self.jobs.send(Job::Reset { state, head, floor }).await;
         Ok((head, header))

@@ -200,6 +200,15 @@ mod tests {
         assert!(!horizon.reached(Revision(9), TIMEOUT).await, "not in time");
     }
 
+    #[test]
+    fn the_floor_is_never_beyond_the_head() {
+        let horizon = Horizon::new(Revision(1), Revision(5));
+        horizon.reset(Revision(9), Revision(4));
+        assert_eq!((horizon.floor(), horizon.head()), (Revision(4), Revision(4)));
+        horizon.raise_floor(Revision(7));
+        assert_eq!((horizon.floor(), horizon.head()), (Revision(4), Revision(4)));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn compaction_waits_for_pins_below_it() {
         let horizon = Horizon::new(Revision(1), Revision(5));

@@ -1,13 +1,14 @@
 //! Reads of etcd: keys, ranges in pages, whole states, and the newest and oldest revisions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pintle_store::{Error as StoreError, Key, Record, Revision};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::client::Etcd;
+use crate::client::{Etcd, Watch};
 use crate::error::Error;
 use crate::horizon::Horizon;
 use crate::measures::Measures;
@@ -24,6 +25,9 @@ const PAGE_BYTES: usize = 16 << 20;
 
 /// Pages with more bytes of values than this are decoded on a blocking thread.
 const DECODED_INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// How long etcd may take to end a watch from a compacted revision.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads of etcd in terms of the store's keys and records.
 #[derive(Clone)]
@@ -143,14 +147,23 @@ impl Reading {
         // etcd cancels a watch from a compacted revision and names the oldest readable revision.
         let create = WatchCreateRequest { key, start_revision: 1, ..WatchCreateRequest::default() };
         let mut watch = self.etcd.watch(create).await?;
-        loop {
-            let message = watch.next().await?;
-            if message.canceled && message.compact_revision > 0 {
-                return Ok(revision(message.compact_revision));
-            }
-            if message.canceled {
-                return Err(Error::Lost(format!("a watch was ended: {}", message.cancel_reason)));
-            }
+        timeout(REFUSAL_TIMEOUT, oldest_of_refusal(&mut *watch)).await.unwrap_or_else(|_| {
+            self.etcd.leave_watched();
+            let why = "a watch from a compacted revision was not ended";
+            Err(Error::Lost(format!("{why} in {REFUSAL_TIMEOUT:?}")))
+        })
+    }
+}
+
+/// Returns the oldest readable revision, which the end of a watch from a compacted one names.
+async fn oldest_of_refusal(watch: &mut dyn Watch) -> Result<Revision, Error> {
+    loop {
+        let message = watch.next().await?;
+        if message.canceled && message.compact_revision > 0 {
+            return Ok(revision(message.compact_revision));
+        }
+        if message.canceled {
+            return Err(Error::Lost(format!("a watch was ended: {}", message.cancel_reason)));
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::own::Own;
 use crate::plan::grouping;
 use crate::reading::{Reading, read_error, readable_number};
 use crate::tls::Tls;
-use crate::translation::Translation;
+use crate::translation::{Translation, revision};
 use crate::writing::Writing;
 
 /// How long opening may take before the state is read.
@@ -113,22 +113,22 @@ impl EtcdOpening {
         let begun = timeout(OPEN_TIMEOUT, begin).await;
         let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_TIMEOUT:?}")));
         let (progress, floor, header) = begun.unwrap_or_else(|_| expired())?;
+        // A backup that is restored between the two reads may be older than the floor.
+        let floor = floor.min(revision(header.revision));
         Ok(Self { reading, options, progress, floor, header })
     }
 
     /// Returns the newest state for a backup, without a store. If another server compacts the state
     /// away while it is read, reading fails.
     pub fn stored_state(self) -> Box<dyn StoredState> {
-        let head = crate::translation::revision(self.header.revision);
-        let horizon = Arc::new(Horizon::new(self.floor.min(head), head));
+        let horizon = Arc::new(Horizon::new(self.floor, revision(self.header.revision)));
         Box::new(EtcdState::new(self.reading, self.options.transformer, horizon.pin_head()))
     }
 
     /// Starts the tasks of the store, which needs a runtime.
     pub(crate) fn start(self) -> EtcdStore {
         let Self { reading, options, progress, floor, header } = self;
-        let head = crate::translation::revision(header.revision);
-        let horizon = Arc::new(Horizon::new(floor, head));
+        let horizon = Arc::new(Horizon::new(floor, revision(header.revision)));
         let health = Health::new(options.health_timeout, options.ready_timeout);
         let (own, health) = (Arc::new(Own::default()), Arc::new(health));
         let (jobs, queue) = feed::jobs();

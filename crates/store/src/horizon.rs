@@ -68,10 +68,11 @@ impl Horizon {
         state.head = state.head.max(head);
     }
 
-    /// Starts over with another history, which may be older.
+    /// Starts over with another history, which may be older. A floor beyond the head becomes the
+    /// head: the database may have changed between the reads of the two.
     pub fn reset(&self, floor: Revision, head: Revision) {
         let mut state = self.state.lock();
-        (state.floor, state.head) = (floor, head);
+        (state.floor, state.head) = (floor.min(head), head);
     }
 
     /// Makes revisions below `floor` unreadable; returns false if they are already.

@@ -1,9 +1,11 @@
 //! Stores on a model of etcd with single faults, in a fixed order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use pintle_store::{Change, Expect, Group, Key, Store, Template, Write};
+use pintle_store::{Change, Expect, Group, Key, Revision, Store, Template, Write};
+use tokio::time::sleep;
 
 use super::campaign::{Calls, caught_up, check_calls, follow, open};
 use super::model::{Access, Model};
@@ -55,4 +57,18 @@ async fn a_lost_history_is_not_forgotten_if_the_state_cannot_be_read_at_once() {
     model.set_faults(|faults| faults.failing_lists = 1);
     caught_up(&store).await;
     check_calls(&model, &calls);
+}
+
+/// The oldest readable revision is read from the end of a watch.
+#[tokio::test(start_paused = true)]
+async fn a_restored_backup_is_read_anew_after_a_watch_that_does_not_end() {
+    let (model, store, calls) = begin().await;
+    model.compact_to(3).unwrap();
+    model.set_faults(|faults| faults.has_mute_watches = true);
+    model.restore(2);
+    sleep(Duration::from_secs(60)).await;
+    model.set_faults(|faults| faults.has_mute_watches = false);
+    caught_up(&store).await;
+    check_calls(&model, &calls);
+    assert_eq!(store.floor(), Revision(3));
 }

@@ -48,6 +48,8 @@ impl Random {
 pub(super) struct Faults {
     /// How many further reads of a range of keys fail.
     pub(super) failing_lists: usize,
+    /// Whether new watches receive nothing and do not end.
+    pub(super) has_mute_watches: bool,
 }
 
 /// The events of each revision.
@@ -369,7 +371,10 @@ impl Etcd for Access {
             }
             // etcd issues 15271 and 20221: some versions begin before the start revision.
             let early = i64::from(self.0.fails(3)) * 3;
-            let compacted = self.0.state.lock().compacted;
+            let (compacted, is_mute) = {
+                let state = self.0.state.lock();
+                (state.compacted, state.faults.has_mute_watches)
+            };
             let next =
                 (create.start_revision - early).max(create.start_revision.min(compacted)).max(1);
             let restorations = self.0.restorations();
@@ -377,6 +382,7 @@ impl Etcd for Access {
             Ok(Box::new(ModelWatch {
                 model: self.0.clone(),
                 restorations,
+                is_mute,
                 range,
                 next,
                 is_created: false,
@@ -390,6 +396,7 @@ impl Etcd for Access {
 struct ModelWatch {
     model: Arc<Model>,
     restorations: usize,
+    is_mute: bool,
     range: (Bytes, Bytes),
     next: i64,
     is_created: bool,
@@ -453,6 +460,9 @@ impl Watch for ModelWatch {
             self.model.lag(20).await;
             if self.model.fails(50) {
                 return lost();
+            }
+            if self.is_mute {
+                return std::future::pending().await;
             }
             loop {
                 let model = self.model.clone();
