@@ -1,4 +1,5 @@
-//! Etcd's health, and the linearizable read of its newest revision that all fresh reads share.
+//! The health of etcd and of the store's tasks, and the linearizable read of etcd's newest revision
+//! that all fresh reads share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pintle_store::{Error as StoreError, Revision};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::Error;
@@ -26,7 +28,7 @@ const READ_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// The health of etcd.
+/// The health of etcd and of the store's tasks.
 #[derive(Debug)]
 pub(crate) struct Health {
     /// How long a read may take before `check` fails, and before `ready` fails.
@@ -38,7 +40,8 @@ pub(crate) struct Health {
 
 #[derive(Debug, Default)]
 struct State {
-    is_closed: bool,
+    /// Why the store takes no writes any more: it is closed, or one of its tasks panicked.
+    ended: Option<StoreError>,
     /// The start of the read in progress.
     read_since: Option<Instant>,
     failure: Option<String>,
@@ -51,7 +54,7 @@ impl Health {
         Self { check_timeout, ready_timeout, state, history_lost }
     }
 
-    /// Returns an error with the reason if the store is closed, if the last read of etcd failed, or
+    /// Returns an error with the reason if the store has ended, if the last read of etcd failed, or
     /// if the current read takes too long.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.answers_in(self.check_timeout)
@@ -82,13 +85,23 @@ impl Health {
         self.state.lock().read_since = Some(Instant::now());
     }
 
-    /// Returns an error if the store is closed.
+    /// Returns an error with the reason if the store has ended.
     pub(crate) fn open(&self) -> Result<(), StoreError> {
-        if self.state.lock().is_closed { Err(StoreError::Closed) } else { Ok(()) }
+        self.state.lock().ended.clone().map_or(Ok(()), Err)
     }
 
     pub(crate) fn close(&self) {
-        self.state.lock().is_closed = true;
+        self.end(StoreError::Closed);
+    }
+
+    fn end(&self, why: StoreError) {
+        self.state.lock().ended.get_or_insert(why);
+    }
+
+    fn panicked(&self, panic: &JoinError) {
+        let reason = "a task of the store on etcd panicked; the server must be started again";
+        tracing::error!(%panic, "{reason}");
+        self.end(StoreError::Failed { reason: reason.to_owned() });
     }
 
     pub(crate) fn read_failed(&self, error: &Error) {
@@ -108,6 +121,18 @@ impl Health {
     /// Waits until a read returns an older revision than followers have.
     pub(crate) async fn history_lost(&self) {
         self.history_lost.notified().await;
+    }
+}
+
+/// Waits for the store's tasks, which end when this future is dropped. After one of them panicked,
+/// followers may get nothing more, so the store is unhealthy for good.
+pub(crate) async fn supervise(mut tasks: JoinSet<()>, health: Arc<Health>) {
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(panic) = ended.as_ref()
+            && panic.is_panic()
+        {
+            health.panicked(panic);
+        }
     }
 }
 

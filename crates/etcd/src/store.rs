@@ -9,7 +9,7 @@ use pintle_store::{
     StoredState, Transformer,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::assembly::{Progress, progress_of};
@@ -149,17 +149,15 @@ impl EtcdOpening {
             recipients: Vec::new(),
             resets: 0,
         };
-        let mut tasks = vec![
-            tokio::spawn(feed.run(header)),
-            tokio::spawn(publisher.run()),
-            tokio::spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters)),
-        ];
+        let mut tasks = JoinSet::new();
+        tasks.spawn(feed.run(header));
+        tasks.spawn(publisher.run());
+        tasks.spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters));
         if let Some(interval) = options.size_interval {
-            tasks.push(tokio::spawn(health::measure(reading.clone(), health.clone(), interval)));
+            tasks.spawn(health::measure(reading.clone(), health.clone(), interval));
         }
         if let Some(interval) = options.compaction_interval {
-            let compaction = compaction::run(reading.clone(), horizon.clone(), interval);
-            tasks.push(tokio::spawn(compaction));
+            tasks.spawn(compaction::run(reading.clone(), horizon.clone(), interval));
         }
         let leases = Leases::new(options.lease_reuse, options.measures);
         let writing = Writing {
@@ -173,12 +171,12 @@ impl EtcdOpening {
             reading,
             progress,
             horizon,
+            tasks: tokio::spawn(health::supervise(tasks, health.clone())),
             health,
             writing: Arc::new(writing),
             permits: Arc::new(Semaphore::new(WRITES_MAX as usize)),
             jobs,
             fresh,
-            tasks,
         }
     }
 }
@@ -211,7 +209,8 @@ pub struct EtcdStore {
     permits: Arc<Semaphore>,
     jobs: mpsc::Sender<Job>,
     fresh: mpsc::Sender<Waiter>,
-    tasks: Vec<JoinHandle<()>>,
+    /// The task that has all others.
+    tasks: JoinHandle<()>,
 }
 
 impl Store for EtcdStore {
@@ -360,8 +359,6 @@ impl EtcdStore {
 
 impl Drop for EtcdStore {
     fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
-        }
+        self.tasks.abort();
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pintle_store::{Change, Expect, Group, Key, Revision, Store, Template, Write};
+use pintle_store::{
+    Change, Error, Expect, Follower, Group, Key, Record, Revision, Store, Template, Write,
+};
 use tokio::time::sleep;
 
 use super::campaign::{Calls, caught_up, check_calls, follow, open};
@@ -71,4 +73,33 @@ async fn a_restored_backup_is_read_anew_after_a_watch_that_does_not_end() {
     caught_up(&store).await;
     check_calls(&model, &calls);
     assert_eq!(store.floor(), Revision(3));
+}
+
+/// A follower with a bug.
+struct Panicking;
+
+impl Follower for Panicking {
+    fn apply(&self, records: &[Record], _: Revision) {
+        assert!(records.is_empty(), "this panic is a test's");
+    }
+
+    fn reset(&self, _: &[Record], _: Revision) {}
+}
+
+/// A server that no longer follows etcd must not look healthy.
+#[tokio::test(start_paused = true)]
+async fn a_store_whose_follower_panicked_is_unhealthy_for_good() {
+    let model = Model::new(1, "3.6.8");
+    model.stop_faults();
+    let store = open(&model).await;
+    store.follow(Arc::new(Panicking)).await.unwrap();
+    assert_eq!((store.check(), store.ready()), (Ok(()), Ok(())));
+    store.commit(create("1")).await.unwrap();
+    sleep(Duration::from_secs(60)).await;
+    let reason = "a task of the store on etcd panicked; the server must be started again";
+    let failed = Err(Error::Failed { reason: reason.to_owned() });
+    assert_eq!((store.check(), store.ready()), (failed.clone(), failed.clone()));
+    let refused = store.commit(create("2")).await;
+    assert_eq!(refused.map(drop), failed);
+    assert_eq!(model.head(), 2, "the write is refused, because no follower would get it");
 }
