@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::client::Etcd;
@@ -26,8 +27,12 @@ pub(crate) struct Leases {
     by_ttl: Mutex<HashMap<i64, Lease>>,
 }
 
+/// The ID of a lease, or why etcd did not grant it. All writes that share the lease wait for one
+/// grant.
+type Granted = OnceCell<Result<i64, Error>>;
+
 struct Lease {
-    id: i64,
+    granted: Arc<Granted>,
     until: Instant,
     writes: usize,
 }
@@ -42,28 +47,34 @@ impl Leases {
         // As upstream, the TTL is longer than requested by 5 %, but at most by the reuse duration.
         let ttl = lifetime + self.reuse.min(lifetime / 20);
         let ttl_seconds = i64::try_from(ttl.as_secs().max(1)).unwrap_or(i64::MAX);
-        let mut by_ttl = self.by_ttl.lock().await;
+        // The TTL is in whole seconds, so less than the 5 % may be left for others to join.
+        let reuse = Duration::from_secs(ttl_seconds.unsigned_abs()).saturating_sub(lifetime);
+        let granted = self.join(ttl_seconds, reuse);
+        let grant = async || Ok(etcd.grant(ttl_seconds).await?.id);
+        granted.get_or_init(grant).await.clone()
+    }
+
+    /// Returns the lease that a write shares: a current one, or else a new one, which others can
+    /// join for the time `reuse`.
+    fn join(&self, ttl_seconds: i64, reuse: Duration) -> Arc<Granted> {
+        let mut by_ttl = self.by_ttl.lock();
         let now = Instant::now();
         by_ttl.retain(|_, lease| {
+            let has_failed = matches!(lease.granted.get(), Some(Err(_)));
             let is_good = lease.until > now && lease.writes < WRITES_MAX;
-            if !is_good {
+            if !is_good && !has_failed {
                 self.measures.lease_objects.observe(lease.writes as u64);
             }
-            is_good
+            is_good && !has_failed
         });
-        if let Some(lease) = by_ttl.get_mut(&ttl_seconds) {
-            lease.writes += 1;
-            return Ok(lease.id);
-        }
-        let id = etcd.grant(ttl_seconds).await?.id;
-        // The TTL is in whole seconds, so less than the 5 % may be left for others to join.
-        let until = now + Duration::from_secs(ttl_seconds.unsigned_abs()).saturating_sub(lifetime);
-        by_ttl.insert(ttl_seconds, Lease { id, until, writes: 1 });
-        Ok(id)
+        let new = || Lease { granted: Arc::default(), until: now + reuse, writes: 0 };
+        let lease = by_ttl.entry(ttl_seconds).or_insert_with(new);
+        lease.writes += 1;
+        lease.granted.clone()
     }
 
     /// Stops the use of all current leases, because one of them no longer exists.
-    pub(crate) async fn clear(&self) {
-        self.by_ttl.lock().await.clear();
+    pub(crate) fn clear(&self) {
+        self.by_ttl.lock().clear();
     }
 }

@@ -248,7 +248,7 @@ impl Writing {
             Err(EtcdError::LeaseNotFound) => {}
             outcome => return outcome,
         }
-        self.leases.clear().await;
+        self.leases.clear();
         for (write, planned) in writes.iter_mut().zip(planned) {
             let key = &planned.write.key;
             let lifetime = self.reading.translation.lifetime(key);

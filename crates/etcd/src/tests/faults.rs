@@ -7,11 +7,12 @@ use bytes::Bytes;
 use pintle_store::{
     Change, Error, Expect, Follower, Group, Key, Record, Revision, Store, Template, Write,
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::campaign::{Calls, caught_up, check_calls, follow, open};
-use super::model::{Access, Model};
+use super::model::{Access, Model, SLOW};
 use crate::client::Etcd;
+use crate::leases::{Leases, REUSE};
 use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
 use crate::store::EtcdStore;
 
@@ -102,4 +103,26 @@ async fn a_store_whose_follower_panicked_is_unhealthy_for_good() {
     let refused = store.commit(create("2")).await;
     assert_eq!(refused.map(drop), failed);
     assert_eq!(model.head(), 2, "the write is refused, because no follower would get it");
+}
+
+/// Writes that need a slow lease share its grant and its failure; others do not wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_slow_grant_delays_only_the_writes_that_need_the_lease() {
+    let model = Model::new(1, "3.6.8");
+    model.stop_faults();
+    let (etcd, leases) = (Access(model.clone()), Leases::new(REUSE, Arc::default()));
+    let lease = async |seconds| {
+        let begun = Instant::now();
+        let lease = leases.lease(&etcd, Duration::from_secs(seconds)).await;
+        (lease.ok(), begun.elapsed())
+    };
+    let at_once = Duration::ZERO;
+    assert_eq!(lease(100).await, (Some(1), at_once));
+    model.set_faults(|faults| faults.slow_ttl = Some(210));
+    let together = tokio::join!(lease(200), lease(200), lease(200), lease(100), lease(300));
+    let slow = (None, SLOW);
+    assert_eq!(together, (slow, slow, slow, (Some(1), at_once), (Some(3), at_once)));
+    model.set_faults(|faults| faults.slow_ttl = None);
+    let again = tokio::join!(lease(200), lease(200));
+    assert_eq!(again, ((Some(4), at_once), (Some(4), at_once)));
 }

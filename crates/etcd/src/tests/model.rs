@@ -43,6 +43,9 @@ impl Random {
     }
 }
 
+/// How long a slow request takes.
+pub(super) const SLOW: Duration = Duration::from_secs(10);
+
 /// Faults that a test sets, besides the random ones.
 #[derive(Default)]
 pub(super) struct Faults {
@@ -50,6 +53,8 @@ pub(super) struct Faults {
     pub(super) failing_lists: usize,
     /// Whether new watches receive nothing and do not end.
     pub(super) has_mute_watches: bool,
+    /// The TTL of leases that take long to be granted, and then are not.
+    pub(super) slow_ttl: Option<i64>,
 }
 
 /// The events of each revision.
@@ -77,6 +82,8 @@ struct State {
     lost: Vec<History>,
     /// The number of requests that are not yet executed although their answers are lost already.
     delayed: usize,
+    /// The number of leases that were requested.
+    grants: i64,
 }
 
 impl Model {
@@ -93,6 +100,7 @@ impl Model {
             history: History::new(),
             lost: Vec::new(),
             delayed: 0,
+            grants: 0,
         };
         Arc::new(Self { state: Mutex::new(state), changed: Notify::new(), version })
     }
@@ -351,8 +359,18 @@ impl Etcd for Access {
     }
 
     fn grant(&self, ttl_seconds: i64) -> BoxFuture<'_, Result<LeaseGrantResponse, Error>> {
-        let header = self.0.state.lock().header;
-        Box::pin(std::future::ready(Ok(LeaseGrantResponse { header, id: ttl_seconds })))
+        Box::pin(async move {
+            let (header, id, is_slow) = {
+                let mut state = self.0.state.lock();
+                state.grants += 1;
+                (state.header, state.grants, state.faults.slow_ttl == Some(ttl_seconds))
+            };
+            if is_slow {
+                sleep(SLOW).await;
+                return lost();
+            }
+            Ok(LeaseGrantResponse { header, id })
+        })
     }
 
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>> {
