@@ -32,7 +32,19 @@ pub(crate) struct Horizon {
 #[derive(Debug, Default)]
 struct Awaited {
     wanted: Revision,
-    waiters: BTreeMap<Revision, Vec<oneshot::Sender<()>>>,
+    waiters: BTreeMap<Place, oneshot::Sender<()>>,
+    /// The number of waiters so far.
+    count: u64,
+}
+
+/// The place of a waiter: the revision that it waits for, and its number.
+type Place = (Revision, u64);
+
+/// A waiter, which leaves its place when it is dropped: its revision may never be reached.
+struct Waiter<'a> {
+    horizon: &'a Horizon,
+    place: Place,
+    reached: oneshot::Receiver<()>,
 }
 
 /// A reader at a revision, which stays readable while this value lives.
@@ -75,10 +87,10 @@ impl Horizon {
     pub(crate) fn advance(&self, head: Revision) {
         self.readable.advance(head);
         let mut awaited = self.awaited.lock();
-        let waiting = awaited.waiters.split_off(&Revision(head.0.saturating_add(1)));
+        let waiting = awaited.waiters.split_off(&(Revision(head.0.saturating_add(1)), 0));
         let reached = std::mem::replace(&mut awaited.waiters, waiting);
         drop(awaited);
-        for waiter in reached.into_values().flatten() {
+        for waiter in reached.into_values() {
             let _ = waiter.send(());
         }
     }
@@ -102,18 +114,22 @@ impl Horizon {
 
     /// Waits until followers have `revision`; returns false after the timeout.
     pub(crate) async fn reached(&self, revision: Revision, limit: Duration) -> bool {
-        let reached = {
-            let mut awaited = self.awaited.lock();
-            if self.head() >= revision {
-                return true;
-            }
-            awaited.wanted = awaited.wanted.max(revision);
-            let (reach, reached) = oneshot::channel();
-            awaited.waiters.entry(revision).or_default().push(reach);
-            reached
-        };
+        let Some(mut waiter) = self.waiter(revision) else { return true };
         self.wanted.notify_one();
-        matches!(timeout(limit, reached).await, Ok(Ok(())))
+        matches!(timeout(limit, &mut waiter.reached).await, Ok(Ok(())))
+    }
+
+    /// Registers a waiter, unless followers have the revision.
+    fn waiter(&self, revision: Revision) -> Option<Waiter<'_>> {
+        let mut awaited = self.awaited.lock();
+        if self.head() >= revision {
+            return None;
+        }
+        awaited.wanted = awaited.wanted.max(revision);
+        awaited.count += 1;
+        let (place, (reach, reached)) = ((revision, awaited.count), oneshot::channel());
+        awaited.waiters.insert(place, reach);
+        Some(Waiter { horizon: self, place, reached })
     }
 
     /// Records that a reader will wait for a revision.
@@ -159,6 +175,12 @@ impl Horizon {
     }
 }
 
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.horizon.awaited.lock().waiters.remove(&self.place);
+    }
+}
+
 impl Drop for Pin<'_> {
     fn drop(&mut self) {
         self.pin = None;
@@ -198,6 +220,21 @@ mod tests {
         assert_eq!((six, seven, eight), (true, true, false), "only so far");
         assert_eq!((horizon.floor(), horizon.head()), (Revision(3), Revision(4)));
         assert!(!horizon.reached(Revision(9), TIMEOUT).await, "not in time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_waiter_leaves_when_it_stops_waiting() {
+        let horizon = Horizon::new(Revision(1), Revision(5));
+        let waiting = || horizon.awaited.lock().waiters.len();
+        let waits = || horizon.reached(Revision(6), TIMEOUT);
+        let counts = async {
+            tokio::task::yield_now().await;
+            waiting()
+        };
+        let (is_reached, during) = tokio::join!(waits(), counts);
+        assert_eq!((is_reached, during, waiting()), (false, 1, 0), "not in time");
+        assert!(timeout(Duration::from_secs(1), waits()).await.is_err());
+        assert_eq!(waiting(), 0, "cancelled");
     }
 
     #[test]
