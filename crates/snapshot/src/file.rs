@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use pintle_store::entries;
+
 use crate::Error;
 
 /// The ending of a file that is not complete.
@@ -43,12 +45,7 @@ impl Replacement {
         self.file.sync_all()?;
         fs::rename(&self.unfinished, &self.path)?;
         self.is_finished = true;
-        let parent = match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        File::open(parent)?.sync_all()?;
-        Ok(())
+        Ok(entries::sync_entry(&self.path)?)
     }
 }
 

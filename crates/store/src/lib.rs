@@ -31,6 +31,7 @@ pub mod conformance;
 mod damage;
 mod encoding;
 mod engine;
+pub mod entries;
 mod failure;
 mod history;
 mod horizon;

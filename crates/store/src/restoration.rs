@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::engine::{Batch, DiskEngine, Engine as _, directory};
+use crate::entries::{directory_of, make_private_directory};
 use crate::failure::Failure;
 use crate::opening::stored_index;
 use crate::record::is_encrypted;
@@ -51,12 +52,9 @@ impl Restoration {
     /// Begins a store that will be at `dir`, whose parent must be empty or not exist. Removes the
     /// unfinished store that an interrupted restoration left there.
     pub fn begin(dir: &Path) -> Result<Self, Error> {
-        let parent = match dir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
+        let parent = directory_of(dir).to_owned();
         let is_parent_new = !parent.exists();
-        directory::make(&parent).map_err(|e| failure(&parent, e))?;
+        make_private_directory(&parent).map_err(|e| failure(&parent, e))?;
         let lock = File::open(&parent).map_err(|e| failure(&parent, e))?;
         lock.try_lock().map_err(|e| match e {
             TryLockError::WouldBlock => Error::InUse { path: parent.display().to_string() },
@@ -109,9 +107,6 @@ impl Restoration {
         engine.close();
         let named = fs::rename(unfinished(&self.dir), &self.dir);
         named.and_then(|()| self.lock.sync_all()).map_err(|e| failure(&self.dir, e))?;
-        if let Some(Ok(above)) = self.parent.parent().map(File::open) {
-            above.sync_all().map_err(|e| failure(&self.parent, e))?;
-        }
         self.is_parent_new = false;
         Ok(())
     }

@@ -137,7 +137,7 @@ pub(crate) fn encode(
     kind: Kind,
 ) -> Result<pintle_store::Write, Status> {
     let key = resource.key(namespace, name)?;
-    // A deletion is never refused for its size: the object is stored, perhaps by a release with
+    // A removal is never refused for its size: the object is stored, perhaps by a release with
     // other bounds.
     let is_bounded = kind != Kind::Deleted;
     if is_bounded && !json::nests_within(tree, OBJECT_DEPTH_MAX) {

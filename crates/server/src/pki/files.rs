@@ -4,24 +4,22 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use pintle_store::entries;
+
 use crate::Error;
 
 /// Creates a directory and its parents for the owner only. An existing one keeps its permissions.
 pub(crate) fn make_private_directory(path: &Path) -> Result<(), Error> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path).map_err(|why| match path.ancestors().find(|part| part.is_file()) {
-        Some(file) => Error::NotDirectory { path: file.to_owned() },
-        None => error("create the directory", path, why),
+    entries::make_private_directory(path).map_err(|why| {
+        match path.ancestors().find(|part| part.is_file()) {
+            Some(file) => Error::NotDirectory { path: file.to_owned() },
+            None => error("create the directory", path, why),
+        }
     })
 }
 
-/// Writes a file for the owner only, atomically, so that a crash leaves no partial key.
+/// Writes a file for the owner only, atomically and durably: a crash leaves no partial key, and a
+/// power failure does not take a key that clients and the store depend on.
 ///
 /// The text is written to a temporary file first, which is always created here: an existing one
 /// could be readable for others, or a link.
@@ -49,7 +47,8 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    written.and_then(|()| fs::rename(&new, path)).map_err(|why| error("write", path, why))
+    let named = written.and_then(|()| fs::rename(&new, path));
+    named.and_then(|()| entries::sync_entry(path)).map_err(|why| error("write", path, why))
 }
 
 /// True if the file has this text already and only its owner can read it.

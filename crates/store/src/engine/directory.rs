@@ -23,6 +23,7 @@ use redb::backends::FileBackend;
 
 use super::rewrite::{self, Medium};
 use super::{Failure, Location};
+use crate::entries::{make_private_directory, sync_entry};
 use crate::{Durability, Error};
 
 /// The storage formats of a store with plain values and of one with possibly encrypted values. They
@@ -80,7 +81,7 @@ pub(super) struct Directory {
 impl Directory {
     /// Locks a directory for this process; creates it if it does not exist.
     pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {
-        make(path).map_err(|e| unwritable(path, e))?;
+        make_private_directory(path).map_err(|e| unwritable(path, e))?;
         refuse_foreign(path)?;
         let lock_path = path.join(LOCK);
         let lock = File::options().create(true).append(true).open(&lock_path);
@@ -180,12 +181,8 @@ impl Directory {
     /// Synchronises the directory's entries, and the directory's own entry in its parent.
     fn sync(&self) -> Result<(), Failure> {
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(|e| failure(&self.path, e))?;
-        // A process that may not read the parent did not create the directory either.
-        if let Some(Ok(parent)) = self.path.parent().map(File::open) {
-            parent.sync_all().map_err(|e| failure(&self.path, e))?;
-        }
-        Ok(())
+        let synced = synced.and_then(|()| sync_entry(&self.path));
+        synced.map_err(|e| failure(&self.path, e))
     }
 }
 
@@ -378,15 +375,6 @@ pub(super) fn has(directory: &Path, name: &str) -> Result<bool, Failure> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(failure(&path, e)),
     }
-}
-
-/// Creates a directory for this user only, because it will hold secrets.
-pub(crate) fn make(path: &Path) -> Result<(), io::Error> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Refuses a directory with foreign files and no store.
