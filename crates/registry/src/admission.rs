@@ -294,9 +294,7 @@ pub trait Admission: Send + Sync {
 }
 
 /// The admission chain: each hook calls the members that implement it, in order. The exception is
-/// [`Admission::mutate_registered`]: the write calls it for each of [`Admission::mutators`]. Only
-/// one member may wait in [`Admission::await_prerequisite`], and one in
-/// [`Admission::after_mutation`].
+/// [`Admission::mutate_registered`]: the write calls it for each of [`Admission::mutators`].
 pub struct Chain {
     /// The members that implement each hook.
     members: [Vec<Arc<dyn Admission>>; Hook::ALL.len()],
@@ -350,8 +348,8 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        let mut members = self.with(Hook::AwaitPrerequisite).iter();
-        members.find_map(|one| one.await_prerequisite(attributes, registry))
+        let members = self.with(Hook::AwaitPrerequisite).iter();
+        in_order(members.filter_map(|one| one.await_prerequisite(attributes, registry)), |_, ()| ())
     }
 
     fn mutators(&self) -> &[Arc<dyn Admission>] {
@@ -363,8 +361,8 @@ impl Admission for Chain {
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
-        let mut members = self.with(Hook::AfterMutation).iter();
-        members.find_map(|one| one.after_mutation(attributes, registry))
+        let members = self.with(Hook::AfterMutation).iter();
+        in_order(members.filter_map(|one| one.after_mutation(attributes, registry)), |_, ()| ())
     }
 
     fn validate_fields(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
@@ -391,19 +389,10 @@ impl Admission for Chain {
         registry: &'a Registry,
     ) -> Option<Waited<'a, Vec<String>>> {
         let members = self.with(Hook::ValidateRegistered).iter();
-        let mut reviews = members.filter_map(|one| one.validate_registered(attributes, registry));
-        let first = reviews.next()?;
-        let others: Vec<_> = reviews.collect();
-        if others.is_empty() {
-            return Some(first);
-        }
-        Some(Box::pin(async move {
-            let mut warnings = first.await?;
-            for review in others {
-                warnings.extend(review.await?);
-            }
-            Ok(warnings)
-        }))
+        in_order(
+            members.filter_map(|one| one.validate_registered(attributes, registry)),
+            |warnings, more| warnings.extend(more),
+        )
     }
 
     fn before_commit(
@@ -417,6 +406,25 @@ impl Admission for Chain {
         }
         Ok(companions)
     }
+}
+
+/// Waits for the members that wait, in order; joins their results. The first error ends it.
+fn in_order<'a, T: Send + 'a>(
+    mut waits: impl Iterator<Item = Waited<'a, T>>,
+    join: fn(&mut T, T),
+) -> Option<Waited<'a, T>> {
+    let first = waits.next()?;
+    let others: Vec<_> = waits.collect();
+    if others.is_empty() {
+        return Some(first);
+    }
+    Some(Box::pin(async move {
+        let mut joined = first.await?;
+        for wait in others {
+            join(&mut joined, wait.await?);
+        }
+        Ok(joined)
+    }))
 }
 
 /// Admits every write.

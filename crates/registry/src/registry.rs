@@ -233,8 +233,9 @@ impl Registry {
         self.encoding_cache.bytes()
     }
 
-    /// Returns an error with the reason if the store takes no writes.
+    /// Returns an error with the reason if the store takes no writes, or if watches get no events.
     pub fn check(&self) -> Result<(), pintle_store::Error> {
+        self.cache.check()?;
         self.store.check()
     }
 

@@ -133,7 +133,10 @@ const CHECKS: &[Check] = &[
     }),
 ];
 
+/// Hooks start the tasks that run as long as the server. In upstream, a panic of one ends the
+/// process.
 fn hook(health: &Health<'_>, endpoint: Endpoint) -> Result<(), String> {
+    health.lifecycle.panics().check()?;
     let young = health.lifecycle.age() < health.livez_grace_period;
     if health.lifecycle.is_started() || endpoint == Endpoint::Livez && young {
         Ok(())
@@ -383,6 +386,19 @@ mod tests {
         let (code, text) = server.get("/readyz/etcd").unwrap();
         assert_eq!((code, text.as_str()), (500, "internal server error: the disk is gone\n"));
         assert_eq!(server.get("/readyz?exclude=etcd&exclude=etcd-readiness").unwrap().0, 200);
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_task_panicked_does_not_live() {
+        let server = Server::started();
+        let panics = || server.lifecycle.panics().clone();
+        panics().watch(async {}).await;
+        assert_eq!(server.get("/livez").unwrap().0, 200);
+        panics().watch(async { panic!("this panic is a test's") }).await;
+        for endpoint in ["livez", "readyz", "healthz"] {
+            assert_eq!(server.get(&format!("/{endpoint}")).unwrap().0, 500);
+        }
+        assert_eq!(server.get("/livez/ping").unwrap().0, 200);
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The phases of a server: starting, serving, draining, stopping.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -15,7 +18,14 @@ pub(crate) struct Lifecycle {
     draining: AtomicBool,
     /// The server stops: watches end, connections close.
     stopping: watch::Sender<bool>,
+    /// See [`Lifecycle::panics`].
+    panics: Panics,
 }
+
+/// Whether a task that runs as long as the server has panicked: the server must be started again,
+/// because its controllers or its watches do nothing any more.
+#[derive(Clone, Default)]
+pub(crate) struct Panics(Arc<AtomicBool>);
 
 /// Waits for the server to stop.
 #[derive(Clone)]
@@ -29,6 +39,7 @@ impl Lifecycle {
             started: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
+            panics: Panics::default(),
         }
     }
 
@@ -62,9 +73,34 @@ impl Lifecycle {
         self.stopping.send_replace(true);
     }
 
+    /// The panics of the server's tasks.
+    pub(crate) const fn panics(&self) -> &Panics {
+        &self.panics
+    }
+
     /// Returns a handle that waits for the server's stop.
     pub(crate) fn stopping(&self) -> Stopping {
         Stopping(self.stopping.subscribe())
+    }
+}
+
+impl Panics {
+    /// Runs a task, and notes whether it panics.
+    pub(crate) async fn watch(self, task: impl Future<Output = ()>) {
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            tracing::error!(
+                "a background task panicked; the server is unhealthy and must be started again"
+            );
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// An error if a task has panicked.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err("a background task panicked".to_owned());
+        }
+        Ok(())
     }
 }
 

@@ -114,7 +114,7 @@ impl Server {
         let api = api::assemble(&config, registry, &authorization, parts, sources, address);
         let limits = config.connections.clone();
         let serving = connection::serve(listener, tls.clone(), limits, api.clone());
-        let mut background = Background::start()?;
+        let mut background = Background::start(api.lifecycle.panics().clone())?;
         controllers::Parts {
             environment: environment.clone(),
             objects: objects_now,

@@ -22,10 +22,12 @@ mod tests;
 mod topics;
 
 use std::collections::{BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use parking_lot::{Mutex, RwLock};
 use pintle_store::{Follower, Record, Revision};
 use tokio::sync::watch;
@@ -57,6 +59,8 @@ pub(crate) struct Cache {
     by_newest: Mutex<BTreeSet<(Head, Arc<str>)>>,
     /// The field sets that objects share.
     field_sets: Mutex<FieldSets>,
+    /// Whether the dispatcher panicked.
+    has_failed: AtomicBool,
 }
 
 /// The newest state that the cache has. Heads only grow, even if revisions go back because a
@@ -92,6 +96,7 @@ impl Cache {
             log_bytes_max,
             by_newest: Mutex::default(),
             field_sets: Mutex::default(),
+            has_failed: AtomicBool::default(),
         }
     }
 
@@ -100,7 +105,25 @@ impl Cache {
     pub(crate) fn start_dispatcher(self: &Arc<Self>) {
         let mut heads = self.heads();
         let seen = *heads.borrow_and_update();
-        tokio::spawn(dispatch::run(Arc::downgrade(self), heads, seen));
+        let cache = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let run = AssertUnwindSafe(dispatch::run(cache.clone(), heads, seen));
+            if run.catch_unwind().await.is_err()
+                && let Some(cache) = cache.upgrade()
+            {
+                tracing::error!("the dispatcher panicked; no watch gets events any more");
+                cache.has_failed.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Returns an error if the dispatcher panicked.
+    pub(crate) fn check(&self) -> Result<(), pintle_store::Error> {
+        if !self.has_failed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let reason = "no watch gets events any more; the server must be started again";
+        Err(pintle_store::Error::Failed { reason: reason.to_owned() })
     }
 
     /// Returns the newest revision that readers see.

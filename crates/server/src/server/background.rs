@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::Error;
+use crate::lifecycle::Panics;
 
 /// The time that closing tasks have to end.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
@@ -18,6 +19,7 @@ const CLOSING_MAX: Duration = Duration::from_secs(5);
 /// The thread and its tasks. Dropping it aborts all tasks.
 pub(super) struct Background {
     runtime: Handle,
+    panics: Panics,
     tasks: JoinSet<()>,
     /// Tasks that end when the server stops, after some last work.
     closing: JoinSet<()>,
@@ -26,8 +28,8 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Starts the thread.
-    pub(super) fn start() -> Result<Self, Error> {
+    /// Starts the thread. `panics` notes the panics of tasks.
+    pub(super) fn start(panics: Panics) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Thread)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
@@ -37,17 +39,18 @@ impl Background {
                 let _ = runtime.block_on(stopped); // nothing is sent: the sender is dropped
             })
             .map_err(Error::Thread)?;
-        Ok(Self { runtime: handle, tasks: JoinSet::new(), closing: JoinSet::new(), _stop: stop })
+        let (tasks, closing) = (JoinSet::new(), JoinSet::new());
+        Ok(Self { runtime: handle, panics, tasks, closing, _stop: stop })
     }
 
     /// Spawns a task, which is aborted at the end.
     pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn_on(task, &self.runtime);
+        self.tasks.spawn_on(self.panics.clone().watch(task), &self.runtime);
     }
 
     /// Spawns a task that ends by itself when the server stops. [`Self::shutdown`] waits for it.
     pub(super) fn spawn_closing(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.closing.spawn_on(task, &self.runtime);
+        self.closing.spawn_on(self.panics.clone().watch(task), &self.runtime);
     }
 
     /// Stops all tasks and waits for them.
