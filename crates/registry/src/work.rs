@@ -36,8 +36,8 @@ thread_local! {
 pub fn watched<T>(thread: Thread, poll: impl FnOnce() -> T) -> (T, bool) {
     let before = WATCHED.replace(Some((thread, false)));
     let done = poll();
-    let wants_apart = WATCHED.replace(before).is_some_and(|(_, wants_apart)| wants_apart);
-    (done, wants_apart)
+    let wants_separate = WATCHED.replace(before).is_some_and(|(_, wants_separate)| wants_separate);
+    (done, wants_separate)
 }
 
 /// Announces work on `bytes` bytes. Work on more than [`SHARED_BYTES_MAX`] continues on a separate

@@ -20,7 +20,8 @@ use crate::aggregation::{Converted, V2};
 use crate::handlers::Call;
 use crate::respond::Response;
 use document::{Document, Format, Wanted, bare, forever, redirect_to_current};
-use pages::{hashes, hex, open_id};
+pub(crate) use pages::document_hash;
+use pages::{hashes, open_id};
 use writing::build;
 
 /// The documents that have been requested.
@@ -117,7 +118,9 @@ impl OpenApi {
         hashes.extend(of_converted.map(|(path, hash)| (format!("{V3}/{path}"), hash)));
         if let Some(hash) = hashes.get_mut(V2_PATH).filter(|_| !v2.is_empty()) {
             let others = v2.iter().map(|other| other.hash.as_str());
-            *hash = hex([hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes());
+            *hash = document_hash(
+                [hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes(),
+            );
         }
         let index = Arc::new(Index { numbers, hashes, extensions, v2, converted });
         let mut cache = self.cache.lock();

@@ -178,7 +178,7 @@ fn resource_verb(method: &Method, info: &mut ResourceInfo, query: &Query) -> Opt
         Method::GET | Method::HEAD if info.named => Verb::Get,
         Method::GET | Method::HEAD => {
             if let Some(name) = selected_name(query.text("fieldSelector")) {
-                name.clone_into(&mut info.name);
+                info.name = name;
             }
             if flag(query.get("watch")) { Verb::Watch } else { Verb::List }
         }
@@ -197,14 +197,13 @@ pub(crate) fn flag(value: Option<&str>) -> bool {
     value.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
 }
 
-/// Returns the name, if the field selector selects exactly one.
-fn selected_name(selector: &str) -> Option<&str> {
-    let name = selector.split(',').find_map(|term| {
-        let value = term.trim().strip_prefix("metadata.name=")?;
-        Some(value.strip_prefix('=').unwrap_or(value))
-    })?;
-    let is_segment = !matches!(name, "" | "." | "..") && !name.contains(['/', '%', '\\', '!']);
-    is_segment.then_some(name)
+/// Returns the name, if the field selector selects exactly one. A selector that cannot be parsed
+/// selects none.
+fn selected_name(selector: &str) -> Option<String> {
+    let selector = fields::Selector::parse(selector).ok()?;
+    let name = selector.exact_match("metadata.name")?;
+    let is_segment = !matches!(name, "" | "." | "..") && !name.contains(['/', '%']);
+    is_segment.then(|| name.to_owned())
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use http::StatusCode;
 use pintle_schema::openapi::{self, Excerpt};
 use pintle_value::{Value, json};
 use serde::Deserialize;
-use sha2::{Digest, Sha512};
 
 use super::discovery::read;
 use super::{Aggregation, ApiService};
+use crate::openapi::document_hash;
 
 /// The documents of a group version.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,7 +82,7 @@ impl Converted {
     fn of(document: &Value) -> Option<Self> {
         let json = openapi::v3_from_v2(document);
         openapi::v3_message(&json).ok()?;
-        Some(Self { hash: hex(&json), json })
+        Some(Self { hash: document_hash(&json), json })
     }
 }
 
@@ -98,12 +98,8 @@ impl V2 {
                 |why| tracing::warn!(name = %service.name, %why, "cannot encode the OpenAPI v2 document of an APIService; it is left out of /openapi/v2"),
             )
             .ok()?;
-        Some(Self { excerpt, hash: hex(&alone) })
+        Some(Self { excerpt, hash: document_hash(&alone) })
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 /// The hash in a document's URL.

@@ -35,7 +35,7 @@ impl V3Page<'_> {
             Self::Resources(version) => format!("{program} {release} {cbor} {version:?}"),
             Self::Page(page) => format!("{program} {release} {page:?}"),
         };
-        hex(source.as_bytes())
+        document_hash(source.as_bytes())
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn hashes(
     let all = hashes.iter().chain(extensions);
     let all: String = all.flat_map(|(path, hash)| [path.as_str(), hash]).collect();
     for path in OpenApi::paths() {
-        hashes.insert(path.to_owned(), hex(all.as_bytes()));
+        hashes.insert(path.to_owned(), document_hash(all.as_bytes()));
     }
     hashes
 }
@@ -106,6 +106,7 @@ fn described(resource: &Resource) -> openapi::Resource {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+/// The hash in a document's URL.
+pub(crate) fn document_hash(bytes: &[u8]) -> String {
     Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
 }

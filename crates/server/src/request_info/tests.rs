@@ -71,6 +71,9 @@ fn a_selector_of_metadata_name_sets_the_name() {
     );
     check("GET /api/v1/pods?fieldSelector=metadata.name!%3Dp", "list - v1 - pods - -");
     check("GET /api/v1/pods?fieldSelector=metadata.name%3D..", "list - v1 - pods - -");
+    check("GET /api/v1/pods?fieldSelector=metadata.name%3Dp%5C,a", "list - v1 - pods p,a -");
+    check("GET /api/v1/pods?fieldSelector=metadata.name%3Dp%3Da", "list - v1 - pods - -");
+    check("GET /api/v1/pods?fieldSelector=%20metadata.name%3Dp", "list - v1 - pods - -");
     assert!(!info("GET /api/v1/pods?fieldSelector=metadata.name%3Dp").resource.unwrap().named);
 }
 

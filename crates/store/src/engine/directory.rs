@@ -8,10 +8,11 @@
 //! Invariants:
 //! - `format` exists, durably, from the moment when the new database is complete; so a `format`
 //!   without a database or journal means that the missing file was lost.
-//! - `closed` exists only while no process has the store open, and only if the last one knew that
-//!   the whole store is on disk. Its removal is never synchronised: a power failure may restore the
-//!   file. It is right then, too, because the power failure has also cleared the page cache, whose
-//!   pages may differ from the disk.
+//! - `closed` says that the page cache has nothing of the store that the disk lacks. Without it, a
+//!   start rewrites the database, because a synchronisation may have failed. A process writes it at
+//!   its end if that is so, and the next one removes it. The removal is not synchronised: after a
+//!   crash of the process the file system has it, and a power failure, which may undo it, empties
+//!   the page cache.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
