@@ -41,13 +41,6 @@ impl<V: Clone> ExpiringCache<V> {
             order.pop_front().map(|oldest| by_key.remove(&oldest));
         }
     }
-
-    /// Removes all values.
-    pub(crate) fn clear(&self) {
-        let Cached { by_key, order } = &mut *self.cached.lock();
-        by_key.clear();
-        order.clear();
-    }
 }
 
 #[cfg(test)]
@@ -70,7 +63,5 @@ mod tests {
         assert_eq!(cache.get(b"0"), None, "evicted as the oldest");
         assert!(cache.get(b"1").is_some());
         assert_eq!(cache.cached.lock().by_key.len(), VALUES_MAX);
-        cache.clear();
-        assert_eq!(cache.get(b"1"), None, "the cache is empty");
     }
 }

@@ -44,14 +44,20 @@ const CONFIG: &str = "authentication-config";
 
 /// The external token authenticators.
 pub(crate) struct External {
-    providers: ArcSwap<Vec<Arc<Provider>>>,
+    providers: ArcSwap<Providers>,
     webhook: Option<Webhook>,
-    verified: ExpiringCache<Authenticated>,
     /// The key of the cache's hashes.
     key: hmac::Key,
     api_audiences: Vec<String>,
     pub(crate) measures: Measures,
     source: Source,
+}
+
+/// The providers of one configuration, and the tokens that they verified. A token that is still in
+/// verification when the configuration is replaced is cached here, where no later request looks.
+struct Providers {
+    list: Vec<Arc<Provider>>,
+    verified: ExpiringCache<Authenticated>,
 }
 
 /// Measures of external tokens.
@@ -125,9 +131,8 @@ impl External {
         let mut secret = [0; 32];
         random(&mut secret);
         Ok(Self {
-            providers: ArcSwap::from_pointee(providers),
+            providers: ArcSwap::from_pointee(Providers::new(providers)),
             webhook: webhook.transpose()?,
-            verified: ExpiringCache::new(TOKENS_MAX),
             key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
             api_audiences,
             measures,
@@ -152,15 +157,15 @@ impl External {
         now: Now,
     ) -> Result<Option<Authenticated>, Error> {
         let providers = self.providers.load_full();
-        if providers.is_empty() && self.webhook.is_none() {
+        if providers.list.is_empty() && self.webhook.is_none() {
             return Ok(None);
         }
         let key = self.cache_key(token, audiences);
         let mut refusal = None;
-        match of_a_provider(&providers, token, now).await {
+        match providers.authenticate(token, now).await {
             Some(Ok(user)) => {
                 let Some(found) = self.for_api_audiences(user, audiences) else { return Ok(None) };
-                self.verified.put(key, found.clone(), Instant::now() + TTL);
+                providers.verified.put(key, found.clone(), Instant::now() + TTL);
                 return Ok(Some(found));
             }
             Some(Err(why)) => refusal = Some(why),
@@ -180,10 +185,11 @@ impl External {
 
     /// The user of a provider's token that was verified a short time ago.
     pub(super) fn cached(&self, token: &str, audiences: &[String]) -> Option<Authenticated> {
-        if self.providers.load().is_empty() {
+        let providers = self.providers.load();
+        if providers.list.is_empty() {
             return None;
         }
-        self.verified.get(&self.cache_key(token, audiences))
+        providers.verified.get(&self.cache_key(token, audiences))
     }
 
     /// The keyed hash of a token and its requested audiences.
@@ -209,10 +215,7 @@ impl External {
     /// file changes nothing.
     pub(crate) async fn run(self: Arc<Self>) {
         let first = self.providers.load_full();
-        let started = async {
-            futures_util::future::join_all(first.iter().map(|one| one.initialize())).await;
-        };
-        tokio::join!(started, self.follow_file());
+        tokio::join!(first.initialize(), self.follow_file());
     }
 
     async fn follow_file(&self) {
@@ -234,16 +237,37 @@ impl External {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }
         let providers = self.source.providers(configuration.issuers, &self.measures.providers)?;
-        let ready = futures_util::future::join_all(providers.iter().map(|one| one.initialize()));
-        if tokio::time::timeout(READY_TIMEOUT, ready).await.is_err() {
-            let silent = providers.iter().filter_map(|one| one.health().err());
+        let providers = Providers::new(providers);
+        if tokio::time::timeout(READY_TIMEOUT, providers.initialize()).await.is_err() {
+            let silent = providers.list.iter().filter_map(|one| one.health().err());
             return Err(silent.collect::<Vec<_>>().join(", "));
         }
         self.providers.store(Arc::new(providers));
-        self.verified.clear();
-        self.measures.providers.retain(&self.providers.load());
+        self.measures.providers.retain(&self.providers.load().list);
         self.measures.reloads.set_current(content);
         Ok(())
+    }
+}
+
+impl Providers {
+    fn new(list: Vec<Arc<Provider>>) -> Self {
+        Self { list, verified: ExpiringCache::new(TOKENS_MAX) }
+    }
+
+    /// Contacts the providers until all are ready.
+    async fn initialize(&self) {
+        futures_util::future::join_all(self.list.iter().map(|one| one.initialize())).await;
+    }
+
+    /// Authenticates a token with the provider that it names as its issuer; `None` if the token is
+    /// not a JWT, or no provider is configured under that name.
+    async fn authenticate(&self, token: &str, now: Now) -> Option<Result<User, String>> {
+        if self.list.is_empty() {
+            return None;
+        }
+        let token = WebToken::parse(token)?;
+        let provider = self.list.iter().find(|one| one.issuer.url == token.issuer())?;
+        Some(provider.authenticate(&token, now.unix_seconds()).await)
     }
 }
 
@@ -270,17 +294,5 @@ fn read(content: &[u8], disallowed: &[String]) -> Result<Configuration, String> 
     Configuration::read(&file, disallowed).map_err(|why| why.to_string())
 }
 
-/// Authenticates a token with the provider that it names as its issuer; `None` if the token is not
-/// a JWT, or no provider is configured under that name.
-async fn of_a_provider(
-    providers: &[Arc<Provider>],
-    token: &str,
-    now: Now,
-) -> Option<Result<User, String>> {
-    if providers.is_empty() {
-        return None;
-    }
-    let token = WebToken::parse(token)?;
-    let provider = providers.iter().find(|one| one.issuer.url == token.issuer())?;
-    Some(provider.authenticate(&token, now.unix_seconds()).await)
-}
+#[cfg(test)]
+mod tests;
