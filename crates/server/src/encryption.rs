@@ -23,8 +23,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::Error;
 use crate::config::EncryptionFile;
-use crate::followed_file::{FollowedFile, read};
-use crate::machine::now;
+use crate::followed_file::{Content, FollowedFile, Refusal, read};
 use crate::reloads::Reloads;
 use measures::Measures;
 pub(crate) use measures::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
@@ -57,7 +56,7 @@ impl Encryption {
     pub(crate) async fn open(file: Option<&EncryptionFile>) -> Result<Option<Self>, Error> {
         let Some(file) = file else { return Ok(None) };
         let failed = |reason| Error::Flag { flag: FLAG, reason };
-        let text = read(&file.path).map_err(failed)?;
+        let text = read(&file.path).await.map_err(failed)?;
         let thread = PluginThread::default();
         let measures = Arc::new(Measures::default());
         let configured = configure(file, &text, &measures, &thread).map_err(failed)?;
@@ -97,25 +96,21 @@ impl Encryption {
         tokio::join!(self.follow_file(), retry_undecryptable(&current, &registry));
     }
 
-    async fn follow_file(mut self) {
+    async fn follow_file(self) {
         if !self.file.reloaded {
             return std::future::pending().await; // dropping `self` would end the plugins' thread
         }
-        loop {
-            let outcome = match self.followed.changed().await {
-                Ok(text) => self.reload(&text).await,
-                Err(why) => Err(why),
-            };
-            self.current.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
-        }
+        let reloads = &self.current.reloads;
+        self.followed.follow(reloads, |text| self.reload(text)).await;
     }
 
-    async fn reload(&self, text: &[u8]) -> Result<(), String> {
-        let configured = configure(&self.file, text, &self.current.measures, &self.thread)?;
+    /// Upstream tries each refused content again, an invalid one, too.
+    async fn reload(&self, text: Content) -> Result<(), Refusal> {
+        let configured = configure(&self.file, &text, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));
         self.current.changed.notify_one();
-        self.current.reloads.set_current(text);
+        self.current.reloads.set_current(&text);
         Ok(())
     }
 }

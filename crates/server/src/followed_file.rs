@@ -1,99 +1,136 @@
-//! A configuration file that the server reads periodically to notice its changes.
+//! A configuration file that the server reads periodically, to take its changes into use.
+//!
+//! Invariant: only content that is in use counts as known. Other content is tried again until it is
+//! in use or replaced, unless it is invalid.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use tokio::time::Interval;
+use tokio::time::{Instant, MissedTickBehavior};
 use zeroize::Zeroizing;
+
+use crate::machine::now;
+use crate::reloads::Reloads;
 
 /// How often a configuration file is read to see whether it changed.
 const PERIOD: Duration = Duration::from_secs(1);
+/// The pause after the first failure of a content. Each further failure doubles it.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The longest pause, as in upstream, which checks its files each minute.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// The hash of a content. The content itself is not stored, because it may hold keys.
+type Hash = [u8; 32];
+
+/// The content of a configuration file. It is wiped from memory after use.
+pub(crate) type Content = Zeroizing<Vec<u8>>;
 
 /// A configuration file whose changes the server follows.
 pub(crate) struct FollowedFile {
     path: PathBuf,
-    interval: Interval,
-    /// The hash of the last content. The content itself is not stored, because it may hold keys.
-    last_hash: [u8; 32],
-    /// Why the last reading failed; `None` if it did not.
-    last_error: Option<String>,
+    /// The content at the start.
+    first: Hash,
+}
+
+/// Why content was not taken into use.
+pub(crate) enum Refusal {
+    /// The content is invalid, and stays so.
+    Invalid(String),
+    /// Something that the content needs is absent or fails, which may end.
+    NotReady(String),
+}
+
+/// An attempt that failed.
+struct Failed {
+    /// `None` if the file could not be read.
+    content: Option<Hash>,
+    why: String,
+    pause: Duration,
+    /// When the next attempt is due; `None` if the content is invalid.
+    due: Option<Instant>,
 }
 
 impl FollowedFile {
     /// Follows the file at `path`, which had `content` when the server started.
     pub(crate) fn new(path: &Path, content: &[u8]) -> Self {
-        let (interval, last_hash) = (tokio::time::interval(PERIOD), Sha256::digest(content).into());
-        Self { path: path.to_owned(), interval, last_hash, last_error: None }
+        Self { path: path.to_owned(), first: Sha256::digest(content).into() }
     }
 
-    /// Waits until the content differs from the last one, and returns it; or the reason why the
-    /// file cannot be read. While the file stays unreadable for the same reason, the reason is
-    /// returned once. If the file then has its last content again, that is no change.
-    pub(crate) async fn changed(&mut self) -> Result<Zeroizing<Vec<u8>>, String> {
+    /// Takes each new content into use with `take`, and records the outcomes. Runs without end.
+    pub(crate) async fn follow<T>(&self, reloads: &Reloads, take: impl Fn(Content) -> T)
+    where
+        T: Future<Output = Result<(), Refusal>>,
+    {
+        let mut current = Some(self.first);
+        let mut failed = None::<Failed>;
+        let mut interval = tokio::time::interval(PERIOD);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            self.interval.tick().await;
-            match read(&self.path) {
-                Ok(content) => {
-                    self.last_error = None;
-                    let hash = Sha256::digest(&content).into();
-                    if hash != self.last_hash {
-                        self.last_hash = hash;
-                        return Ok(content);
-                    }
+            interval.tick().await;
+            let read = read(&self.path).await;
+            let hash = read.as_ref().ok().map(|content| Sha256::digest(content).into());
+            if hash == current {
+                failed = None;
+                continue;
+            }
+            let before = failed.take().filter(|failed| failed.content == hash);
+            if before.as_ref().is_some_and(|before| !before.is_due()) {
+                failed = before;
+                continue;
+            }
+            let outcome = match read {
+                Ok(content) => take(content).await,
+                Err(why) => Err(Refusal::NotReady(why)),
+            };
+            match outcome {
+                Ok(()) => {
+                    current = hash;
+                    reloads.succeeded(now().unix_seconds());
                 }
-                Err(why) if self.last_error.as_ref() == Some(&why) => {}
-                Err(why) => {
-                    self.last_error = Some(why.clone());
-                    return Err(why);
+                Err(refusal) => {
+                    let attempt = Failed::new(hash, refusal, before.as_ref());
+                    let is_known = before.is_some_and(|before| before.why == attempt.why);
+                    reloads.failed(&attempt.why, is_known, now().unix_seconds());
+                    failed = Some(attempt);
                 }
             }
         }
     }
 }
 
-/// Reads a configuration file. The content is wiped from memory after use.
+impl Failed {
+    /// A failed attempt with a content, after `before`, the last one with the same content.
+    fn new(content: Option<Hash>, refusal: Refusal, before: Option<&Self>) -> Self {
+        let pause = before.map_or(PAUSE_MIN, |before| (before.pause * 2).min(PAUSE_MAX));
+        let (why, due) = match refusal {
+            Refusal::Invalid(why) => (why, None),
+            Refusal::NotReady(why) => (why, Some(Instant::now() + pause)),
+        };
+        Self { content, why, pause, due }
+    }
+
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self::NotReady(why)
+    }
+}
+
+/// Reads a configuration file, on a blocking thread, so that a file system that does not respond delays nothing else.
 ///
 /// # Errors
 /// The reason, which names the file.
-pub(crate) fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
-    let content = std::fs::read(path);
-    content.map(Zeroizing::new).map_err(|why| format!("cannot read {}: {why}", path.display()))
+pub(crate) async fn read(path: &Path) -> Result<Content, String> {
+    let name = path.to_owned();
+    let content = tokio::task::spawn_blocking(|| std::fs::read(name).map(Content::new)).await;
+    let content = content.unwrap_or_else(|why| Err(std::io::Error::other(why)));
+    content.map_err(|why| format!("cannot read {}: {why}", path.display()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn each_change_is_returned_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("configuration.yaml");
-        std::fs::write(&path, "first").unwrap();
-        let mut file = FollowedFile::new(&path, b"first");
-        let changed = async |file: &mut FollowedFile| {
-            tokio::time::timeout(PERIOD * 3, file.changed()).await.ok()
-        };
-        assert_eq!(changed(&mut file).await, None);
-
-        std::fs::write(&path, "second").unwrap();
-        assert_eq!(changed(&mut file).await.unwrap().unwrap().as_slice(), b"second");
-        assert_eq!(changed(&mut file).await, None);
-
-        std::fs::remove_file(&path).unwrap();
-        assert!(changed(&mut file).await.unwrap().unwrap_err().contains("No such file"));
-        assert_eq!(changed(&mut file).await, None);
-
-        std::fs::create_dir(&path).unwrap();
-        assert!(changed(&mut file).await.unwrap().unwrap_err().contains("directory"));
-        assert_eq!(changed(&mut file).await, None);
-
-        std::fs::remove_dir(&path).unwrap();
-        std::fs::write(&path, "second").unwrap();
-        assert_eq!(changed(&mut file).await, None, "its last content is back");
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(changed(&mut file).await.unwrap().unwrap().as_slice(), b"");
-        std::fs::write(&path, "second").unwrap();
-        assert_eq!(changed(&mut file).await.unwrap().unwrap().as_slice(), b"second");
-    }
-}
+mod tests;

@@ -35,15 +35,24 @@ impl Reloads {
         self.config.with([&self.server, &hash(content)]).set(1);
     }
 
-    /// Counts a reload and logs it; `why` is the reason of a failure.
-    pub(crate) fn ended(&self, why: Option<&str>, unix_seconds: i64) {
-        let (subject, status) = (self.subject, if why.is_none() { "success" } else { "failure" });
-        match why {
-            None => tracing::info!("reloaded the {subject} configuration"),
-            Some(why) => tracing::error!(
+    /// Counts and logs a reload.
+    pub(crate) fn succeeded(&self, unix_seconds: i64) {
+        tracing::info!("reloaded the {} configuration", self.subject);
+        self.count("success", unix_seconds);
+    }
+
+    /// Counts a reload that failed for the reason `why`, and logs the reason unless it is known.
+    pub(crate) fn failed(&self, why: &str, is_known: bool, unix_seconds: i64) {
+        let subject = self.subject;
+        if !is_known {
+            tracing::error!(
                 "cannot reload the {subject} configuration; the previous one stays in use: {why}"
-            ),
+            );
         }
+        self.count("failure", unix_seconds);
+    }
+
+    fn count(&self, status: &str, unix_seconds: i64) {
         self.total.with([&self.server, status]).add(1);
         self.last_unix_seconds.with([&self.server, status]).set(unix_seconds);
     }

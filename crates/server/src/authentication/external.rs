@@ -24,8 +24,7 @@ use pintle_value::yaml;
 use crate::backends::{Dialer, Dialers};
 use crate::config::Config;
 use crate::expiring::ExpiringCache;
-use crate::followed_file::FollowedFile;
-use crate::machine::now;
+use crate::followed_file::{Content, FollowedFile, Refusal};
 use crate::machine::random;
 use crate::reloads::Reloads;
 use provider::Provider;
@@ -220,31 +219,26 @@ impl External {
 
     async fn follow_file(&self) {
         let Some((path, content)) = &self.source.file else { return };
-        let mut file = FollowedFile::new(path, content);
-        loop {
-            let outcome = match file.changed().await {
-                Ok(content) => self.reload(&content).await,
-                Err(why) => Err(why),
-            };
-            self.measures.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
-        }
+        let file = FollowedFile::new(path, content);
+        file.follow(&self.measures.reloads, |content| self.reload(content)).await;
     }
 
     /// Replaces the configuration once all its providers are ready.
-    async fn reload(&self, content: &[u8]) -> Result<(), String> {
-        let configuration = read(content, &self.source.disallowed)?;
+    async fn reload(&self, content: Content) -> Result<(), Refusal> {
+        let configuration = read(&content, &self.source.disallowed).map_err(Refusal::Invalid)?;
         if configuration.anonymous != self.source.anonymous {
-            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+            let why = "anonymous: Forbidden: changed from initial configuration file";
+            return Err(Refusal::Invalid(why.to_owned()));
         }
         let providers = self.source.providers(configuration.issuers, &self.measures.providers)?;
         let providers = Providers::new(providers);
         if tokio::time::timeout(READY_TIMEOUT, providers.initialize()).await.is_err() {
             let silent = providers.list.iter().filter_map(|one| one.health().err());
-            return Err(silent.collect::<Vec<_>>().join(", "));
+            return Err(Refusal::NotReady(silent.collect::<Vec<_>>().join(", ")));
         }
         self.providers.store(Arc::new(providers));
         self.measures.providers.retain(&self.providers.load().list);
-        self.measures.reloads.set_current(content);
+        self.measures.reloads.set_current(&content);
         Ok(())
     }
 }

@@ -21,8 +21,7 @@ use super::webhook::Webhook;
 use crate::Error;
 use crate::backends::Dialers;
 use crate::config::Config;
-use crate::followed_file::FollowedFile;
-use crate::machine::now;
+use crate::followed_file::{Content, FollowedFile, Refusal};
 
 /// The authorizers and their configuration.
 pub(crate) struct Authorization {
@@ -94,35 +93,38 @@ impl Authorization {
     }
 
     /// Updates the node graph and reloads the configuration file.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(mut self) {
+        let file = self.file.take();
         let nodes = self.parts.nodes.clone();
         let graph = async {
             if let Some(nodes) = nodes {
                 nodes.run().await;
             }
         };
-        tokio::join!(graph, self.follow_file());
+        tokio::join!(graph, Arc::new(self).follow_file(file));
     }
 
     /// Reloads the configuration when its file changes. An invalid file changes nothing.
-    async fn follow_file(mut self) {
-        let Some((path, content)) = self.file.take() else { return };
-        let mut file = FollowedFile::new(&path, &content);
-        loop {
-            let outcome = file.changed().await.and_then(|text| self.reload(&text));
-            self.measures.reloads.ended(outcome.err().as_deref(), now().unix_seconds());
-        }
+    async fn follow_file(self: Arc<Self>, file: Option<(PathBuf, Vec<u8>)>) {
+        let Some((path, content)) = file else { return };
+        // On a blocking thread, because the chain reads the files of webhooks.
+        let take = |text: Content| async {
+            let this = self.clone();
+            let reloaded = tokio::task::spawn_blocking(move || this.reload(&text)).await;
+            reloaded.unwrap_or_else(|why| Err(Refusal::NotReady(why.to_string())))
+        };
+        FollowedFile::new(&path, &content).follow(&self.measures.reloads, take).await;
     }
 
-    fn reload(&self, text: &[u8]) -> Result<(), String> {
-        let configured = read(text, &self.modes)?;
+    /// Upstream forgets a valid configuration whose webhook cannot be made; here it is tried again.
+    fn reload(&self, text: &[u8]) -> Result<(), Refusal> {
+        let configured = read(text, &self.modes).map_err(Refusal::Invalid)?;
         // Anonymous requests are not allowed with AlwaysAllow, so a reload must not introduce it.
         let opens = configured.iter().any(|one| one.mode == Mode::AlwaysAllow) && !self.is_open();
         if opens {
-            return Err(
-                "authorizer type AlwaysAllow is not allowed if it was not enabled at the start"
-                    .to_owned(),
-            );
+            let why =
+                "authorizer type AlwaysAllow is not allowed if it was not enabled at the start";
+            return Err(Refusal::Invalid(why.to_owned()));
         }
         let chain = self.parts.chain(configured, &self.measures)?;
         self.current.0.store(Arc::new(chain));

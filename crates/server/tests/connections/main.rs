@@ -15,6 +15,7 @@ mod logs;
 mod parts;
 mod pauses;
 mod proxies;
+mod reloads;
 mod site;
 mod snapshots;
 mod streams;
