@@ -2,6 +2,7 @@
 //! expire.
 
 use std::net::SocketAddr;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -50,15 +51,25 @@ impl Certificates {
         let mut renewed_at = Instant::now();
         loop {
             pace.tick().await;
-            if has_files && let Err(error) = self.reread() {
-                tracing::error!(%error, "cannot reload the certificate files; the previous certificates stay in use");
-            }
-            if renewed_at.elapsed() >= RENEWAL_INTERVAL {
+            let is_renewal_due = renewed_at.elapsed() >= RENEWAL_INTERVAL;
+            if is_renewal_due {
                 renewed_at = Instant::now();
-                if let Err(error) = self.renew() {
-                    tracing::error!(%error, "cannot renew a certificate before it expires; the server tries again in an hour");
-                }
             }
+            // On a blocking thread, so that a file system that does not respond delays nothing else.
+            let checked = tokio::task::spawn_blocking(move || {
+                self.check(has_files, is_renewal_due);
+                self
+            });
+            self = checked.await.unwrap_or_else(|why| resume_unwind(why.into_panic()));
+        }
+    }
+
+    fn check(&mut self, has_files: bool, is_renewal_due: bool) {
+        if has_files && let Err(error) = self.reread() {
+            tracing::error!(%error, "cannot reload the certificate files; the previous certificates stay in use");
+        }
+        if is_renewal_due && let Err(error) = self.renew() {
+            tracing::error!(%error, "cannot renew a certificate before it expires; the server tries again in an hour");
         }
     }
 

@@ -22,7 +22,7 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::client::{TIMEOUT, get, request};
+use super::client::{TIMEOUT, create, get, request};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
@@ -321,6 +321,36 @@ fn link(to: &Path, at: &Path) {
     let beside = at.with_extension("new");
     std::os::unix::fs::symlink(to, &beside).unwrap();
     fs::rename(&beside, at).unwrap();
+}
+
+/// A file system may not respond. Here it is a pipe, whose readers wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_file_that_does_not_respond_stops_no_controller() {
+    use rustix::fs::{CWD, FileType, Mode, OFlags};
+    let files = Files::new();
+    let server = Files::serve(|config| {
+        config.tls_files = Some(files.pair("tls", &serving("first", &["localhost"])));
+    })
+    .await;
+    let pipe = files.path("pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::rename(&pipe, files.path("tls.crt")).unwrap();
+    // A pipe can be opened in this way only while the server reads it.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let open = || rustix::fs::open(files.path("tls.crt"), flags, Mode::empty()).ok();
+    let began = Instant::now();
+    let writer = loop {
+        if let Some(writer) = open() {
+            break writer;
+        }
+        assert!(began.elapsed() < TIMEOUT, "the server does not read the file");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    create(&server, "/api/v1/namespaces", r#"{"metadata":{"name":"new"}}"#).await;
+    let account = "/api/v1/namespaces/new/serviceaccounts/default";
+    until(200, async || get(&server, account).await.0).await;
+    drop(writer);
+    server.shutdown().await;
 }
 
 /// Upstream: TestSNICert, and the rules of names: apiserver/pkg/server/dynamiccertificates,
