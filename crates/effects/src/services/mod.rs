@@ -35,8 +35,8 @@ use self::port_record::PortRecord;
 pub use self::port_repair::{Fault, PortFault, PortRepair, occupied as ports_occupied};
 pub use self::ports::PortRange;
 use self::service::{
-    health_port, needs_address, needs_health_port, needs_node_ports, node_ports, number, ports,
-    ports_mut, set_texts, text, texts,
+    health_port, needs_address, needs_health_port, node_ports, number, ports, ports_mut, set_texts,
+    text, texts,
 };
 use crate::{Error, Measures, Settings};
 
@@ -172,7 +172,8 @@ fn keep_assigned(new: &mut Value, old: &Value) {
             set_texts(new, "clusterIPs", &texts(old, "clusterIPs"));
         }
     }
-    if needs_node_ports(old) && needs_node_ports(new) {
+    // A load balancer that opts out of node ports loses those that it does not request.
+    if ports::assigns_ports(old) && ports::assigns_ports(new) {
         keep_node_ports(new, old);
     }
     let both = needs_health_port(old) && needs_health_port(new);

@@ -295,7 +295,7 @@ fn reserved(size: i64) -> i64 {
 }
 
 /// Whether node ports are allocated for the service. Load balancers may opt out.
-fn assigns_ports(service: &Value) -> bool {
+pub(super) fn assigns_ports(service: &Value) -> bool {
     match text(service, "type") {
         "NodePort" => true,
         "LoadBalancer" => {
