@@ -65,7 +65,8 @@ struct SubresourceDiscovery<'a> {
     verbs: Vec<&'static str>,
 }
 
-/// A kind. Group and version are empty if they are the list's, as in upstream.
+/// A kind. As in upstream, group and version are empty if they are the list's, except for kinds of
+/// definitions.
 #[derive(Serialize)]
 struct Kind<'a> {
     group: &'a str,
@@ -105,10 +106,15 @@ fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
     let name = &resource.resource;
     let mut subresources: Vec<_> =
         resource.subresources.iter().map(|sub| subresource(resource, sub)).collect();
-    subresources.sort_by_key(|subresource| subresource.subresource);
+    let (group, version) = if is_defined(resource) {
+        (name.group.as_str(), name.version.as_str())
+    } else {
+        subresources.sort_by_key(|subresource| subresource.subresource);
+        ("", "")
+    };
     ResourceDiscovery {
         resource: &name.resource,
-        response_kind: Kind { group: "", version: "", kind: &resource.kind },
+        response_kind: Kind { group, version, kind: &resource.kind },
         scope: if resource.namespaced() { "Namespaced" } else { "Cluster" },
         singular_resource: &resource.singular,
         verbs: resource.shown_verbs().map(Verb::as_str).collect(),
@@ -122,10 +128,20 @@ fn subresource<'a>(
     resource: &'a Resource,
     subresource: &'a Subresource,
 ) -> SubresourceDiscovery<'a> {
-    let (group, version) = foreign(resource, &subresource.kind);
+    let kind = &subresource.kind;
+    let (group, version) = if is_defined(resource) {
+        (kind.group.as_str(), kind.version.as_str())
+    } else {
+        foreign(resource, kind)
+    };
     SubresourceDiscovery {
         subresource: &subresource.name,
-        response_kind: Kind { group, version, kind: &subresource.kind.kind },
+        response_kind: Kind { group, version, kind: &kind.kind },
         verbs: subresource.verbs.iter().map(|verb| verb.as_str()).collect(),
     }
+}
+
+/// Whether the resource is that of a CustomResourceDefinition.
+fn is_defined(resource: &Resource) -> bool {
+    resource.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
 }
