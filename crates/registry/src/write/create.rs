@@ -123,7 +123,7 @@ impl Write<'_> {
                     return Ok(Created::Done(outcome));
                 }
                 Attempt::Taken => {
-                    let refusal = self.taken(object::name(&tree), is_named_by_server);
+                    let refusal = self.taken(&tree);
                     return Ok(Created::Taken { refusal, is_generated });
                 }
                 Attempt::AllocationConflict
@@ -229,17 +229,19 @@ impl Write<'_> {
         Err(self.stale())
     }
 
-    /// Returns the error for a name that exists already (META-30, META-31, DEL-13).
-    fn taken(&self, name: &str, generated: bool) -> Status {
+    /// Returns the error for an object whose name exists already (META-30, META-31, DEL-13). As in
+    /// upstream, an object with a `generateName` counts as one whose name was generated.
+    fn taken(&self, tree: &Value) -> Status {
         let resource = &self.target.resource;
-        let mut status = Status::already_exists(&resource.group_resource(), name);
+        let (group_resource, name) = (resource.group_resource(), object::name(tree));
+        let mut status = if object::text(tree, "generateName").is_empty() {
+            Status::already_exists(&group_resource, name)
+        } else {
+            Status::generate_name_conflict(&group_resource, name, 1)
+        };
         let existing = self.registry.peek(resource, &self.target.namespace, name);
-        if generated {
-            status.details.get_or_insert_default().retry_after_seconds = Some(1);
-        } else if existing
-            .and_then(|existing| existing.tree().ok())
-            .is_some_and(|existing| object::is_terminating(&existing))
-        {
+        let existing = existing.and_then(|existing| existing.tree().ok());
+        if existing.is_some_and(|existing| object::is_terminating(&existing)) {
             status.message = format!("object is being deleted: {}", status.message);
         }
         status
