@@ -275,7 +275,7 @@ impl<'a> Translator<'a> {
 
     /// Copies an escape that the engine supports, including its braces.
     fn known(&mut self, len: usize) -> Result<(), String> {
-        let has_braces = matches!(self.rest.as_bytes()[1], b'p' | b'P' | b'x');
+        let has_braces = matches!(self.rest.as_bytes()[1], b'p' | b'P');
         let behind = &self.rest[len..];
         let braces = behind.starts_with('{').then(|| behind.find('}')).flatten();
         self.copy(len + braces.filter(|_| has_braces).map_or(0, |end| end + 1));
@@ -312,7 +312,12 @@ impl<'a> Translator<'a> {
                 return Ok(());
             }
             Some('A' | 'z') if self.class.is_none() => return self.known(len),
-            Some('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x' | 'p' | 'P') => return self.known(len),
+            Some('x') => {
+                let (code, len) = hexadecimal(self.rest)?;
+                self.replace(len, &format!("\\x{{{code:x}}}"));
+                return Ok(());
+            }
+            Some('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'p' | 'P') => return self.known(len),
             Some(c) if c.is_ascii_punctuation() => return self.known(len),
             Some(_) => return Err(wrong("invalid escape sequence", &self.rest[..len])),
         };
@@ -333,21 +338,7 @@ fn character(text: &str) -> Result<(u32, usize), String> {
     let len = 1 + c.len_utf8();
     let code = match c {
         '0'..='7' => return octal(text),
-        'x' => {
-            let (digits, len) = match text[2..].strip_prefix('{') {
-                Some(rest) => {
-                    let end = rest.find('}').unwrap_or(rest.len());
-                    (&rest[..end], 2 + 1 + end + 1)
-                }
-                None => (text.get(2..4).unwrap_or(""), 4),
-            };
-            let code =
-                u32::from_str_radix(digits, 16).ok().filter(|c| char::from_u32(*c).is_some());
-            let shown = &text[..len.min(text.len())];
-            return code
-                .map(|code| (code, len))
-                .ok_or_else(|| wrong("invalid escape sequence", shown));
-        }
+        'x' => return hexadecimal(text),
         'a' => 7,
         'f' => 12,
         'n' => 10,
@@ -358,6 +349,35 @@ fn character(text: &str) -> Result<(u32, usize), String> {
         _ => return Err(wrong("invalid escape sequence", &text[..len])),
     };
     Ok((code, len))
+}
+
+/// Reads two hexadecimal digits, or any number of them in braces, after `\x`. An error shows the text
+/// up to the character that is wrong, as in Go.
+fn hexadecimal(text: &str) -> Result<(u32, usize), String> {
+    let wrong_at = |end: usize| Err(wrong("invalid escape sequence", &text[..end]));
+    let mut behind = text[2..].char_indices().map(|(at, c)| (c, 2 + at + c.len_utf8()));
+    let Some((first, end)) = behind.next() else { return wrong_at(text.len()) };
+    if first != '{' {
+        let Some((second, end)) = behind.next() else { return wrong_at(end) };
+        return match first.to_digit(16).zip(second.to_digit(16)) {
+            Some((high, low)) => Ok((high * 16 + low, end)),
+            None => wrong_at(end),
+        };
+    }
+    let mut code = None;
+    for (c, end) in behind {
+        if c == '}' {
+            let code = code.filter(|code| char::from_u32(*code).is_some());
+            return code.map_or_else(|| wrong_at(end), |code| Ok((code, end)));
+        }
+        let Some(digit) = c.to_digit(16) else { return wrong_at(end) };
+        let longer = code.unwrap_or(0) * 16 + digit;
+        if longer > u32::from(char::MAX) {
+            return wrong_at(end);
+        }
+        code = Some(longer);
+    }
+    wrong_at(text.len())
 }
 
 /// Reads up to three octal digits after a backslash. A single one, except 0, would be a

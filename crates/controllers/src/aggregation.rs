@@ -16,6 +16,7 @@ use pintle_registry::Resource;
 use pintle_registry::request::{ListOptions, WriteOptions, granted};
 use pintle_registry::results::Event;
 use pintle_registry::watch::Watch;
+use pintle_value::order::Ordered;
 use pintle_value::{Str, Value};
 
 use crate::{Environment, body, target, until};
@@ -89,6 +90,7 @@ async fn aggregate(
 ) -> bool {
     let mut went_well = true;
     for (name, role) in roles {
+        tokio::task::yield_now().await; // other controllers run on this thread
         let Some(rules) = aggregated_rules(name, role, roles) else { continue };
         if role.get("rules").and_then(Value::as_array).unwrap_or_default() == rules {
             continue;
@@ -128,7 +130,7 @@ async fn write(
 fn aggregated_rules(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> Option<Vec<Value>> {
     let rule = role.get("aggregationRule").filter(|rule| **rule != Value::Null)?;
     let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array).unwrap_or_default();
-    let mut rules: Vec<Value> = Vec::new();
+    let (mut rules, mut known) = (Vec::new(), BTreeSet::new());
     for selector in selectors {
         let Ok(selector) = labels::Selector::from_label_selector(Some(selector)) else {
             return None;
@@ -136,7 +138,7 @@ fn aggregated_rules(name: &str, role: &Value, roles: &BTreeMap<Str, Value>) -> O
         let others = roles.iter().filter(|(other, _)| *other != name);
         for (_, other) in others.filter(|(_, other)| selector.matches_map(object::labels(other))) {
             for rule in other.get("rules").and_then(Value::as_array).unwrap_or_default() {
-                if !rules.contains(rule) {
+                if known.insert(Ordered(rule)) {
                     rules.push(rule.clone());
                 }
             }

@@ -20,10 +20,12 @@ mod tests;
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{Request, Response};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -42,6 +44,7 @@ use crate::audit_notes;
 use crate::authentication::Peer;
 use crate::body::UpgradedSession;
 use crate::config::ConnectionLimits;
+use crate::respond;
 use crate::tls::Tls;
 use again::polled_again;
 pub(crate) use files::within_files;
@@ -185,7 +188,7 @@ impl Requests {
     async fn serve(self, request: Request<Incoming>) -> Served {
         let busy = self.connection.begin();
         let time = self.api.settings.request_timeout;
-        let response = self.api.serve(&self.peer, &self.connection, request).await;
+        let response = self.respond(request).await;
         let mut response = response.map(|body| {
             // A short response is sent with its first piece, and a watch has its own timeout.
             let deadline = body.is_long().then(|| Instant::now() + time);
@@ -196,6 +199,19 @@ impl Requests {
             *self.upgraded.lock() = Some(session);
         }
         Ok(response)
+    }
+
+    /// Responds to a request. A panic ends this request only, and not the others of the connection
+    /// (upstream: `WithPanicRecovery`).
+    async fn respond(&self, request: Request<Incoming>) -> respond::Response {
+        const PANICKED: &str =
+            "This request caused apiserver to panic. Look in the logs for details.\n";
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let responding = self.api.clone().serve(&self.peer, &self.connection, request);
+        AssertUnwindSafe(responding).catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(%method, %uri, "a request caused a panic");
+            respond::text(500, PANICKED)
+        })
     }
 }
 

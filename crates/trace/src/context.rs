@@ -20,12 +20,12 @@ impl SpanContext {
     /// Reads the headers `traceparent` and `tracestate`. `None` if the first is malformed: a
     /// receiver then ignores both.
     pub fn parse(parent: &[u8], state: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(parent).ok()?;
+        let text = std::str::from_utf8(parent).ok().filter(|text| text.is_ascii())?;
         let (version, rest) = (text.get(..3)?, text.get(3..)?);
         let is_latest = version == "00-";
         // A newer version may have more fields behind the flags.
         let is_newer = is_hexadecimal(&version[..2]) && &version[2..] == "-" && version != "ff-";
-        let behind = rest.get(52..).filter(|_| rest.is_char_boundary(52))?;
+        let behind = rest.get(52..)?;
         if !(is_latest && behind.is_empty()
             || !is_latest && is_newer && (behind.is_empty() || behind.starts_with('-')))
         {
@@ -96,6 +96,8 @@ mod tests {
             "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01more",
             "00_0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331_01",
             "00-0af7651916cd43dd8448eb211c80319cüb7ad6b716920333-01",
+            "\u{20ac}",
+            "0\u{20ac}-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
             "+0-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         ] {
             assert_eq!(SpanContext::parse(parent.as_bytes(), b""), None, "{parent}");

@@ -1,4 +1,6 @@
 use super::*;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
 
 #[test]
 fn patterns_match_as_in_go() {
@@ -37,6 +39,19 @@ fn pattern_errors_match_go() {
         ("*", "error parsing regexp: missing argument to repetition operator: `*`"),
         ("(?=a)", "error parsing regexp: invalid or unsupported Perl syntax: `(?=`"),
         (r"\k", r"error parsing regexp: invalid escape sequence: `\k`"),
+        (r"[\x€]", r"error parsing regexp: invalid escape sequence: `\x€]`"),
+        (r"[\xa€]", r"error parsing regexp: invalid escape sequence: `\xa€`"),
+        (r"[\x{41", r"error parsing regexp: invalid escape sequence: `\x{41`"),
+        (r"[a-\x{62", r"error parsing regexp: invalid escape sequence: `\x{62`"),
+        (r"[\x+1]", r"error parsing regexp: invalid escape sequence: `\x+1`"),
+        (r"\x{41", r"error parsing regexp: invalid escape sequence: `\x{41`"),
+        (r"\xa", r"error parsing regexp: invalid escape sequence: `\xa`"),
+        (r"\x", r"error parsing regexp: invalid escape sequence: `\x`"),
+        (r"[\x", r"error parsing regexp: invalid escape sequence: `\x`"),
+        (r"\x{}", r"error parsing regexp: invalid escape sequence: `\x{}`"),
+        (r"\x{4g}", r"error parsing regexp: invalid escape sequence: `\x{4g`"),
+        (r"\x{110000}", r"error parsing regexp: invalid escape sequence: `\x{110000`"),
+        (r"\x+1", r"error parsing regexp: invalid escape sequence: `\x+1`"),
         ("a{1001}", "error parsing regexp: invalid repeat count: `{1001}`"),
         ("((a{1000}){1000}){100}", "error parsing regexp: expression too large"),
     ] {
@@ -57,4 +72,23 @@ fn checked_patterns_compile() {
         largest = bytes;
     }
     assert!(largest > 100_000, "{largest}");
+}
+
+/// Patterns that are made of the parts of the syntax, complete or not, and of characters of several
+/// bytes.
+#[test]
+fn no_pattern_panics() {
+    const PARTS: &[&str] = &[
+        "a", "€", "[", "]", "[^", "(", ")", "(?", "(?P<", ">", ":", "i", "-", "\\", "x", "{", "}",
+        "4", "7", ",", "*", "+", "?", "|", "^", "$", ".", "\\Q", "\\E", "\\p", "[:", ":]", "\\d",
+        "\\b", "\u{301}",
+    ];
+    let parts = prop::collection::vec(prop::sample::select(PARTS), 0..12);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for _ in 0..5000 {
+        let pattern = parts.new_tree(&mut runner).expect("a pattern").current().concat();
+        if Pattern::check(&pattern).is_ok() {
+            assert!(Pattern::compile(&pattern).is_ok(), "{pattern}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! A response body while its connection sends it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -35,6 +36,9 @@ pub(super) enum Unsent {
     /// The peer read too slowly.
     #[error("the client did not read the response in time")]
     TooSlow,
+    /// The rest of the response could not be made.
+    #[error("the server panicked while it sent the response")]
+    Panicked,
     /// The backend broke off.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -81,7 +85,13 @@ impl HttpBody for SendingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Unsent>>> {
         stream::is_asked_for_more();
         if self.rest.is_empty() {
-            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let body = Pin::new(&mut self.body);
+            let polled = catch_unwind(AssertUnwindSafe(|| body.poll_frame(context)));
+            let Ok(polled) = polled else {
+                self.body.break_off();
+                return Poll::Ready(Some(Err(Unsent::Panicked)));
+            };
+            let frame = ready!(polled);
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(bytes))) => self.rest = bytes,
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
