@@ -34,7 +34,7 @@ pub struct CallError {
     pub why: String,
     /// The status code of the webhook's response, or 503 if there was none.
     pub code: u16,
-    /// Whether the webhook's server says that a retry may succeed.
+    /// Whether a retry may succeed: the webhook's server says so, or it reset the connection.
     pub is_transient: bool,
 }
 

@@ -142,7 +142,8 @@ impl Webhooks {
         Err(format!("stopped after {REDIRECTIONS_MAX} redirects"))
     }
 
-    /// Sends a request, twice if the connection breaks, and reads the response.
+    /// Sends a request and reads the response. As in Go, a request that was sent is not repeated if
+    /// the connection breaks: the webhook may have acted on it.
     async fn exchange(
         &self,
         (sender, endpoint): (&Sender<'_>, &Endpoint),
@@ -151,12 +152,7 @@ impl Webhooks {
         is_retry: bool,
     ) -> Result<Outcome, String> {
         let backend = self.backend((sender.user, endpoint), uri)?;
-        let mut answer = self.send(&backend, sender, uri, body).await?;
-        if matches!(answer, Err(Failure::Exchange(_))) {
-            // The server may have closed an idle connection; that is no failure, so the request is
-            // sent once more.
-            answer = self.send(&backend, sender, uri, body).await?;
-        }
+        let answer = self.send(&backend, sender, uri, body).await?;
         if is_retry {
             self.calls.retried(host(uri), answer.as_ref().ok().map(code));
         }

@@ -64,7 +64,8 @@ impl Connections {
             match connection.sender.try_send_request(request).await {
                 Ok(answer) => return Ok(self.idle_after(to, connection, answer)),
                 // The server may have closed an idle connection; that is no failure, so the request
-                // is sent on another.
+                // is sent on another if it was not sent at all or may be repeated. (Go:
+                // `shouldRetryRequest` of net/http.)
                 Err(mut failure) => match failure.take_message().or(replay) {
                     Some(again) => request = again,
                     None => return Err(failed(failure)),
@@ -190,10 +191,11 @@ fn replayable(request: &Request<AnyBody>) -> Option<Request<AnyBody>> {
 fn failed<B>(failure: TrySendError<B>) -> Failure {
     let why = failure.into_error();
     let cause = std::error::Error::source(&why).and_then(|cause| cause.downcast_ref());
-    // The text is Go's.
-    Failure::Exchange(match cause.map(io::Error::kind) {
-        _ if why.is_incomplete_message() => "EOF".to_owned(),
-        Some(io::ErrorKind::ConnectionReset) => "read: connection reset by peer".to_owned(),
-        _ => why.to_string(),
-    })
+    match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionReset) => Failure::Reset,
+        kind if why.is_incomplete_message() || kind == Some(io::ErrorKind::UnexpectedEof) => {
+            Failure::Exchange("EOF".to_owned()) // Go's text, with or without a last alert of TLS
+        }
+        _ => Failure::Exchange(why.to_string()),
+    }
 }

@@ -25,7 +25,10 @@ pub(crate) enum Failure {
     /// The certificate is invalid or another server's.
     #[error("tls: failed to verify certificate: {0}")]
     Certificate(Refusal),
-    /// The connection broke, or the peer does not speak HTTP.
+    /// The peer reset the connection.
+    #[error("read: connection reset by peer")]
+    Reset,
+    /// The connection broke otherwise, or the peer does not speak HTTP.
     #[error("{0}")]
     Exchange(String),
 }

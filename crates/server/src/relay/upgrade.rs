@@ -58,7 +58,7 @@ pub(crate) async fn ask(
     request: Request<Empty<Bytes>>,
 ) -> Result<UpgradeResponse, String> {
     let answer = backend.ask(request).await.map_err(|failure| match failure {
-        Failure::Exchange(why) => why,
+        failure @ (Failure::Exchange(_) | Failure::Reset) => failure.to_string(),
         failure => format!("error dialing backend: {failure}"),
     })?;
     match answer.status() {

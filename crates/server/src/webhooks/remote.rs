@@ -110,12 +110,10 @@ impl Remote {
     /// Posts JSON, with a timeout, and returns the response.
     pub(crate) async fn post(&self, body: Bytes, timeout: Duration) -> Result<Vec<u8>, CallError> {
         let answer = tokio::time::timeout(timeout, self.last_answer(&body)).await;
-        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-        match answer {
-            Ok(Outcome::Review(review)) => Ok(review),
-            Ok(Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal)) => Err(refusal),
-            Ok(Outcome::Elsewhere(_)) => Err(self.silent("redirects are not followed")),
-            Err(why) => Err(self.silent(&why)),
+        match answer.unwrap_or_else(|_| Err(self.silent("context deadline exceeded")))? {
+            Outcome::Review(review) => Ok(review),
+            Outcome::Refusal(refusal) | Outcome::RetryAfter(_, refusal) => Err(refusal),
+            Outcome::Elsewhere(_) => Err(self.silent("redirects are not followed")),
         }
     }
 
@@ -137,7 +135,7 @@ impl Remote {
 
     /// Calls, and retries as long as responses have `Retry-After`, with at most
     /// [`retry::ANSWERS_MAX`] requests.
-    async fn last_answer(&self, body: &Bytes) -> Result<Outcome, String> {
+    async fn last_answer(&self, body: &Bytes) -> Result<Outcome, CallError> {
         for _ in 1..retry::ANSWERS_MAX {
             match self.exchange(body).await? {
                 Outcome::RetryAfter(pause, _) => tokio::time::sleep(pause).await,
@@ -150,8 +148,8 @@ impl Remote {
     /// Posts JSON, with a timeout, to a server whose response only acknowledges the request.
     pub(crate) async fn deliver(&self, body: Bytes, timeout: Duration) -> Result<(), CallError> {
         let answer = tokio::time::timeout(timeout, self.ask(&body)).await;
-        let answer = answer.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
-        let (head, body) = answer.map_err(|why| self.silent(&why))?;
+        let answer = answer.unwrap_or_else(|_| Err(self.silent("context deadline exceeded")));
+        let (head, body) = answer?;
         if head.status.is_success() {
             return Ok(());
         }
@@ -166,24 +164,27 @@ impl Remote {
         CallError::no_response(format!("Post {:?}: {why}", self.uri.to_string()))
     }
 
-    async fn exchange(&self, body: &Bytes) -> Result<Outcome, String> {
-        let (head, body) = self.ask(body).await?;
-        response::read(&head, &body, &self.uri)
+    /// The error of a request without a response. As upstream, only a connection that the server
+    /// reset is a reason to ask again (`DefaultShouldRetry`).
+    fn failed(&self, failure: &Failure) -> CallError {
+        let is_transient = matches!(failure, Failure::Reset);
+        CallError { is_transient, ..self.silent(&failure.to_string()) }
     }
 
-    async fn ask(&self, body: &Bytes) -> Result<(Parts, Bytes), String> {
-        let backend = self.backend()?;
-        let mut answer = self.connections.ask(&backend, self.request(body)?).await;
-        if matches!(answer, Err(Failure::Exchange(_))) {
-            // The server may have closed an idle connection; that is no failure, so the request is
-            // sent once more.
-            answer = self.connections.ask(&backend, self.request(body)?).await;
-        }
+    async fn exchange(&self, body: &Bytes) -> Result<Outcome, CallError> {
+        let (head, body) = self.ask(body).await?;
+        response::read(&head, &body, &self.uri).map_err(|why| self.silent(&why))
+    }
+
+    async fn ask(&self, body: &Bytes) -> Result<(Parts, Bytes), CallError> {
+        let silent = |why: String| self.silent(&why);
+        let request = self.request(body).map_err(silent)?;
+        let answer = self.connections.ask(&self.backend().map_err(silent)?, request).await;
         let host = self.uri.host().unwrap_or_default();
         self.deprecated.webhooks.add(backends::deprecations(&answer), host);
-        let (head, body) = answer.map_err(|why| why.to_string())?.into_parts();
+        let (head, body) = answer.map_err(|failure| self.failed(&failure))?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        Ok((head, body.map_err(|why| why.to_string())?.to_bytes()))
+        Ok((head, body.map_err(|why| silent(why.to_string()))?.to_bytes()))
     }
 
     fn request(&self, body: &Bytes) -> Result<Request<Full<Bytes>>, String> {

@@ -19,3 +19,4 @@ mod reloads;
 mod site;
 mod snapshots;
 mod streams;
+mod webhooks;
