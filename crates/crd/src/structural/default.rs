@@ -143,10 +143,11 @@ impl Structural {
                 }
                 true
             }),
-            Value::Array(items) => {
-                let Some(schema) = &self.items else { return };
-                items.iter_mut().for_each(|item| schema.prune(item));
-            }
+            Value::Array(items) => match &self.items {
+                Some(schema) => items.iter_mut().for_each(|item| schema.prune(item)),
+                None if self.preserve_unknown => {}
+                None => items.iter_mut().for_each(|item| Self::default().prune(item)),
+            },
             _ => {}
         }
     }

@@ -61,14 +61,17 @@ impl Table {
     }
 
     fn shape(&mut self, schema: &Structural) -> Shape {
+        // The schema keeps what is below a value of a wrong type.
+        let scalar =
+            |scalar| Shape::Scalar(if schema.preserve_unknown { Scalar::Any } else { scalar });
         if schema.int_or_string {
-            return Shape::Scalar(Scalar::IntOrString);
+            return scalar(Scalar::IntOrString);
         }
         match schema.ty {
-            Some(Type::String) => Shape::Scalar(Scalar::String),
-            Some(Type::Integer) => Shape::Scalar(Scalar::Int64),
-            Some(Type::Number) => Shape::Scalar(Scalar::Float64),
-            Some(Type::Boolean) => Shape::Scalar(Scalar::Bool),
+            Some(Type::String) => scalar(Scalar::String),
+            Some(Type::Integer) => scalar(Scalar::Int64),
+            Some(Type::Number) => scalar(Scalar::Float64),
+            Some(Type::Boolean) => scalar(Scalar::Bool),
             Some(Type::Array) => self.list(schema),
             _ if schema.embedded => self.structure(schema, true),
             _ => match schema.additional.as_deref() {

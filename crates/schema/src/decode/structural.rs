@@ -1,6 +1,6 @@
 //! Decodes values of structural types (see [`Schema`](crate::Schema)). Undeclared members are
-//! dropped or kept as the type says, and a value of a wrong type is kept, because validation
-//! rejects it later. But a wrong type in the type or object metadata of an embedded object is an
+//! dropped or kept as the type says. A value of a wrong type is kept, because validation rejects it
+//! later, but its members are undeclared. But a wrong type in the type or object metadata of an embedded object is an
 //! error.
 
 use pintle_meta::field;
@@ -10,7 +10,7 @@ use pintle_value::{
 };
 
 use super::{Decoder, FieldPath, Result, Step};
-use crate::{Error, Problem, Shape, Type, TypeId, Unknown};
+use crate::{Error, Problem, Scalar, Shape, Type, TypeId, Unknown};
 
 impl<T: Tokens> Decoder<'_, T> {
     /// Decodes the next value, of a structural or another type.
@@ -41,9 +41,39 @@ impl<T: Tokens> Decoder<'_, T> {
                 }
                 Ok(self.list_from(base))
             }
-            (_, Kind::Array) => self.untyped_items(path),
-            _ => self.untyped_members(path),
+            (Shape::Scalar(Scalar::Any) | Shape::Struct { unknown: Unknown::Keep, .. }, _) => {
+                match begun {
+                    Kind::Array => self.untyped_items(path),
+                    _ => self.untyped_members(path),
+                }
+            }
+            (_, Kind::Array) => self.undeclared_items(path),
+            _ => self.undeclared_members(path),
         }
+    }
+
+    /// Decodes a list where the type has none. As in upstream, nothing in it is declared.
+    fn undeclared_items(&mut self, path: &FieldPath<'_>) -> Result<Value> {
+        let base = self.items.len();
+        while self.tokens.item()? {
+            let at = path.then(Step::Index(self.items.len() - base));
+            let item = match self.tokens.value()? {
+                Token::Array => self.undeclared_items(&at)?,
+                Token::Object => self.undeclared_members(&at)?,
+                scalar => scalar.scalar()?,
+            };
+            self.items.push(item);
+        }
+        Ok(self.list_from(base))
+    }
+
+    /// Decodes an object where the type has none: all its members are undeclared.
+    fn undeclared_members(&mut self, path: &FieldPath<'_>) -> Result<Value> {
+        while let Some(key) = self.tokens.key()? {
+            self.problems.add(|| Problem::Unknown(path.then(Step::Key(key)).dotted()));
+            self.tokens.skip()?;
+        }
+        Ok(Value::object())
     }
 
     fn structural_members(&mut self, ty: TypeId, path: &FieldPath<'_>) -> Result<Value> {
@@ -54,9 +84,9 @@ impl<T: Tokens> Decoder<'_, T> {
         while let Some(key) = self.tokens.key()? {
             let key = Str::from(key);
             let value = match (of.field(&key), unknown) {
-                (Some(field), _) if embedded && matches!(&*key, "apiVersion" | "kind") => {
+                (Some(_), _) if embedded && matches!(&*key, "apiVersion" | "kind") => {
                     let path = path.then(Step::Embedded(&key));
-                    let value = self.value(field.ty, &path)?;
+                    let value = self.untyped(&path)?;
                     if value.as_str().is_none() {
                         self.record_embedded_error(&path, &value, "must be a string");
                     }
