@@ -114,31 +114,40 @@ impl Validator<'_> {
 
     fn check_type(&mut self, schema: &Structural, value: &Value) {
         self.findings.checks += 1;
+        let format = format::name(schema);
         let wanted: &[Type] = match (&schema.ty, schema.int_or_string) {
             (_, true) => &[Type::Integer, Type::String],
             (Some(ty), _) => std::slice::from_ref(ty),
-            (None, _) => return,
+            (None, _) if format.is_empty() => return,
+            (None, _) => &[],
         };
         let found = type_of(value);
+        let is_number = wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number));
         let fits = match value {
-            Value::Null => schema.nullable,
+            Value::Null => schema.nullable || wanted.is_empty(),
             // As in upstream, a text with a format is only checked by the format.
-            Value::String(_) | Value::Array(_)
-                if format::of(schema).is_some()
-                    && !wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number)) =>
-            {
-                true
-            }
-            Value::Int(_) => wanted.iter().any(|ty| matches!(ty, Type::Integer | Type::Number)),
+            Value::String(_) | Value::Array(_) if !format.is_empty() && !is_number => true,
+            Value::Int(_) => is_number,
             _ => wanted.iter().any(|ty| ty.name() == found),
         };
-        if !fits {
-            let names: Vec<_> = wanted.iter().map(|ty| ty.name()).collect();
-            self.wrong_type(&names.join(","), found);
+        if fits {
+            return;
+        }
+        match value {
+            // As in upstream, the error for any other value names the formats.
+            Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Object(_) | Value::Raw(_)
+                if !format.is_empty() =>
+            {
+                self.wrong_type(format, format::of_value(value));
+            }
+            _ => {
+                let names: Vec<_> = wanted.iter().map(|ty| ty.name()).collect();
+                self.wrong_type(&names.join(","), found);
+            }
         }
     }
 
-    /// `found` is the type of the value, or its text.
+    /// `found` is the type or format of the value, or its text.
     fn wrong_type(&mut self, wanted: &str, found: &str) {
         let error = type_error(&self.field_path(), &self.path, wanted, found);
         self.findings.errors.push(error);

@@ -8,6 +8,7 @@ use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use pintle_meta::duration;
+use pintle_value::Value;
 use regex::Regex;
 
 use crate::structural::{Structural, Type};
@@ -30,6 +31,21 @@ pub(crate) fn of(schema: &Structural) -> Option<Format> {
         return None;
     }
     named(name)
+}
+
+/// The format of a schema, of texts or numbers; empty if its type does not support it.
+pub(crate) fn name(schema: &Structural) -> &str {
+    let name = schema.rules.as_ref().map_or("", |rules| rules.format.as_str());
+    if is_known(schema.ty.map_or("", Type::name), name) { name } else { "" }
+}
+
+/// The format of a value itself: of the Go type that holds it in upstream.
+pub(crate) const fn of_value(value: &Value) -> &'static str {
+    match value {
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        _ => "",
+    }
 }
 
 /// Whether a format is supported for a type. Any other format is accepted, ignored, and causes a

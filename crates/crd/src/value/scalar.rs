@@ -49,8 +49,10 @@ impl Validator<'_> {
 
     pub(super) fn number(&mut self, schema: &Structural, rules: Option<&Rules>, value: &Value) {
         self.findings.checks += 1;
-        let (Some(rules), Some(x)) = (rules, number(value)) else { return };
-        self.check_range(schema, rules, value, "Checked");
+        let Some(x) = number(value) else { return };
+        let format = rules.map_or("", |rules| rules.format.as_str());
+        self.check_range(schema, format, value, "Checked");
+        let Some(rules) = rules else { return };
         if let Some(factor) = rules.multiple_of {
             let factor = self.bound(schema, rules, value, (factor, "MultipleOf"));
             self.check_multiple(value, x, &factor);
@@ -80,7 +82,7 @@ impl Validator<'_> {
         value: &Value,
         (bound, name): (f64, &str),
     ) -> Value {
-        let fits = self.check_range(schema, rules, &Value::Float(bound), name);
+        let fits = self.check_range(schema, &rules.format, &Value::Float(bound), name);
         match value {
             Value::Int(_) if fits => Value::Int(bound as i64),
             _ => Value::Float(bound),
@@ -115,13 +117,13 @@ impl Validator<'_> {
     fn check_range(
         &mut self,
         schema: &Structural,
-        rules: &Rules,
+        format: &str,
         value: &Value,
         name: &str,
     ) -> bool {
         let x = number(value).unwrap_or_default();
         let is_integer = schema.ty == Some(Type::Integer);
-        let fits = match rules.format.as_str() {
+        let fits = match format {
             "int32" if is_integer => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&x),
             "float" => x.abs() <= f64::from(f32::MAX),
             _ => !(is_integer && matches!(value, Value::Float(_)) && x.abs() >= 2f64.powi(63)),
@@ -130,7 +132,7 @@ impl Validator<'_> {
         if !fits {
             let field_path = Path::new(if self.prefix.is_empty() { "<nil>" } else { self.prefix });
             let ty = schema.ty.map_or("number", Type::name);
-            let format = match rules.format.as_str() {
+            let format = match format {
                 "" => "(default format)".to_owned(),
                 format => format!("with format {format}"),
             };
@@ -141,8 +143,14 @@ impl Validator<'_> {
     }
 }
 
+/// The largest quotient that can be whole: below it, a float holds each integer.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+
 /// Whether a quotient is whole, apart from rounding.
 fn is_whole(x: f64) -> bool {
+    if x.abs() > WHOLE_MAX {
+        return false;
+    }
     if x.fract() == 0.0 {
         return true;
     }

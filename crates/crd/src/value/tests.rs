@@ -30,7 +30,54 @@ fn validation_errors_match_upstream() {
         (
             r#"{"type":"integer"}"#,
             "1.5",
-            &[r#"x: Invalid value: "number": x in body must be of type integer: "number""#],
+            &[
+                r#"x: Invalid value: "number": x in body must be of type integer: "number""#,
+                r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in x"#,
+            ],
+        ),
+        (
+            r#"{"type":"string","format":"date"}"#,
+            "1",
+            &[r#"x: Invalid value: "int64": x in body must be of type date: "int64""#],
+        ),
+        (
+            r#"{"type":"string","format":"date-time"}"#,
+            "1.5",
+            &[r#"x: Invalid value: "float64": x in body must be of type date-time: "float64""#],
+        ),
+        (
+            r#"{"type":"string","format":"date"}"#,
+            "true",
+            &[r#"x: Invalid value: "": x in body must be of type date: """#],
+        ),
+        (r#"{"type":"string","format":"date"}"#, "[]", &[]),
+        (
+            r#"{"type":"string","format":"int32"}"#,
+            "1",
+            &[r#"x: Invalid value: "integer": x in body must be of type string: "integer""#],
+        ),
+        (
+            r#"{"type":"integer","format":"int32"}"#,
+            "{}",
+            &[r#"x: Invalid value: "": x in body must be of type int32: """#],
+        ),
+        (
+            r#"{"type":"integer","format":"int32"}"#,
+            r#""a""#,
+            &[r#"x: Invalid value: "string": x in body must be of type integer: "string""#],
+        ),
+        (
+            r#"{"type":"number","anyOf":[{"format":"date"}]}"#,
+            "1",
+            &[
+                r#"<nil>: Invalid value: "": "x" must validate at least one schema (anyOf)"#,
+                r#"x: Invalid value: "int64": x in body must be of type date: "int64""#,
+            ],
+        ),
+        (
+            r#"{"type":"number","multipleOf":0.1}"#,
+            "1e20",
+            &["x: Invalid value: 1e+20: x in body should be a multiple of 0.1"],
         ),
         (
             r#"{"type":"integer"}"#,
