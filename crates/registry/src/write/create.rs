@@ -142,12 +142,12 @@ impl Write<'_> {
     /// Returns a new object with its defaults, its owners, what admission changed, and the metadata
     /// that the server sets, except a generated name.
     async fn admitted(&self, draft: Draft) -> Result<Value, Status> {
-        let Draft { mut tree, tracked, .. } = draft;
+        let Draft { mut tree, tracked, is_body } = draft;
         let resource = &self.target.resource;
         let given: Str = object::name(&tree).into();
         let is_labelled = object::labels(&tree).is_some_and(|labels| !labels.is_empty());
         self.store_form(&mut tree, tracked);
-        self.context.warnings.extend(metadata::deduplicate_owners(&mut tree));
+        self.context.warnings.extend(metadata::deduplicate_owners(&mut tree, is_body));
         // Fields that admission or the server sets have no owner.
         if !tracked {
             metadata::remove_system_fields(&mut tree);

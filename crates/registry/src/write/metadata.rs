@@ -93,8 +93,9 @@ fn spec_differs(new: &Value, old: &Value) -> bool {
     !members(new).eq(members(old))
 }
 
-/// Removes duplicate owner references; returns a warning if there were any (STRAT-08).
-pub(super) fn deduplicate_owners(tree: &mut Value) -> Option<String> {
+/// Removes duplicate owner references; returns a warning if there were any (STRAT-08). Upstream
+/// removes those of an object that is not the body of a request only after admission, and says so.
+pub(super) fn deduplicate_owners(tree: &mut Value, is_body: bool) -> Option<String> {
     let owners = metadata_mut(tree).get_mut("ownerReferences").and_then(Value::as_array_mut)?;
     let mut seen = BTreeSet::new();
     let is_first: Vec<bool> = owners.iter().map(|owner| seen.insert(Ordered(owner))).collect();
@@ -105,14 +106,13 @@ pub(super) fn deduplicate_owners(tree: &mut Value) -> Option<String> {
     let again = owners.iter().zip(&is_first).filter(|(_, first)| !**first);
     let twice = again.map(|(owner, _)| owner.str_at(&["uid"]).unwrap_or_default());
     let twice: Vec<&str> = twice.filter(|uid| repeated.insert(*uid)).collect();
-    let warning = {
-        format!(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
-             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
-             requests; duplicate UID(s) observed: {}",
-            field::listed(twice)
-        )
-    };
+    let when = if is_body { "" } else { " after mutating admission happens" };
+    let warning = format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
+         references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+         requests; duplicate UID(s) observed: {}",
+        field::listed(twice)
+    );
     let mut is_first = is_first.into_iter();
     owners.retain(|_| is_first.next().unwrap_or(true));
     Some(warning)

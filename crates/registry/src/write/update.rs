@@ -126,7 +126,7 @@ impl Write<'_> {
         if !self.options.dry_run {
             object::metadata_mut(&mut new).remove("selfLink");
         }
-        warnings.extend(metadata::deduplicate_owners(&mut new));
+        warnings.extend(metadata::deduplicate_owners(&mut new, is_body));
         let name = &self.target.name;
         // Fields that admission sets have no owner.
         if !tracked {
