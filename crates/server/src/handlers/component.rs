@@ -3,11 +3,12 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use pintle_meta::{GroupResource, Status};
+use pintle_meta::{GroupResource, Status, fields, labels};
 use pintle_registry::Verb;
-use pintle_value::{Value, json};
+use pintle_value::Value;
 
 use super::Call;
+use crate::options::list_options;
 use crate::probe;
 use crate::respond::{self, Item, Response};
 use crate::target::Found;
@@ -25,15 +26,48 @@ pub(super) async fn read(call: &Call<'_>, found: &Found) -> Result<Response, Sta
         let component = COMPONENTS.into_iter().find(|(known, _)| *known == name);
         let component = component
             .ok_or_else(|| Status::not_found(&GroupResource::new("", "componentstatus"), name))?;
-        let body = rendering.document(&status(call, component).await)?;
+        let body = rendering.document(&status(call, found, component).await)?;
         return Ok(respond::object(200, body, rendering.type_name(), negotiated));
     }
-    let all = join_all(COMPONENTS.map(|component| status(call, component))).await;
+    let selected = Selected::of(call, found)?;
+    let components = COMPONENTS.into_iter().filter(|(name, _)| selected.has(name));
+    let all = join_all(components.map(|component| status(call, found, component))).await;
     let items = all.into_iter().map(Item::Made).collect();
     respond::collection(b"{}", items, &rendering, negotiated, &call.api.runs).await
 }
 
-async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {
+/// The selectors of a list.
+struct Selected {
+    labels: labels::Selector,
+    fields: fields::Selector,
+}
+
+impl Selected {
+    fn of(call: &Call<'_>, found: &Found) -> Result<Self, Status> {
+        let options = list_options(call.query)?;
+        let malformed = |error: pintle_meta::Error| Status::bad_request(error.to_string());
+        let labels = labels::Selector::parse(&options.label_selector).map_err(malformed)?;
+        let fields = fields::Selector::parse(&options.field_selector).map_err(malformed)?;
+        let known = ["metadata.name", "metadata.namespace"];
+        match fields.requirements().iter().find(|one| !known.contains(&one.field.as_str())) {
+            None => Ok(Self { labels, fields }),
+            Some(unknown) => {
+                let resource = &found.target.resource;
+                let version = resource.api_version();
+                let why = resource.strategy.unknown_field(&version, &unknown.field);
+                Err(Status::bad_request(why))
+            }
+        }
+    }
+
+    /// Whether a component is selected. Components have no labels and no namespace.
+    fn has(&self, name: &str) -> bool {
+        let field = |field: &str| if field == "metadata.name" { name } else { "" };
+        self.labels.matches(|_| None) && self.fields.matches(field)
+    }
+}
+
+async fn status(call: &Call<'_>, found: &Found, (name, port): (&str, Option<u16>)) -> Bytes {
     let outcome = match (port, call.api.registry.check()) {
         (Some(port), _) => probe::healthz(port).await,
         (None, Ok(())) => Ok("ok".to_owned()),
@@ -52,5 +86,7 @@ async fn status(call: &Call<'_>, (name, port): (&str, Option<u16>)) -> Bytes {
         ("metadata", Value::from([("name", Value::from(name))])),
         ("conditions", vec![condition].into()),
     ]);
-    Bytes::from(json::to_string(&object))
+    let (resource, mut json) = (&found.target.resource, Vec::new());
+    pintle_schema::encode::write(&resource.schema, resource.ty, &object, &mut json);
+    Bytes::from(json)
 }
