@@ -210,6 +210,11 @@ impl ResourceDefinition {
         self.verbs.iter().copied().filter(move |verb| all || !writes(verb))
     }
 
+    /// Whether an object (a CustomResourceDefinition) defines the resource.
+    pub fn is_custom(&self) -> bool {
+        self.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
+    }
+
     /// Whether the objects live in namespaces.
     pub fn namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

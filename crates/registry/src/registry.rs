@@ -303,6 +303,9 @@ impl Registry {
             None => Self::in_own_version(target, Outcome::ok(ResponseBody::Object(object))).await,
             Some(paths) => {
                 let tree = target.resource.current(&object).await?;
+                if target.resource.is_custom() {
+                    paths.check_count(&tree)?;
+                }
                 Ok(Outcome::ok(paths.response_body(&tree)))
             }
         }

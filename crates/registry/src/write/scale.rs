@@ -6,6 +6,7 @@ use pintle_apply::PatchType as Algorithm;
 use pintle_apply::server_side::{
     Configuration, Filter, Ownership, ScaleOwnership, UniformVersions,
 };
+use pintle_meta::quote::quote;
 use pintle_meta::{GroupKind, Status, field, labels, object};
 use pintle_schema::TypeId;
 use pintle_value::{Map, Path, Str, Value};
@@ -76,6 +77,17 @@ impl ScalePaths {
             ("spec", Value::from(spec)),
             ("status", Value::from(status)),
         ])
+    }
+
+    /// Refuses to read the Scale of an object without a replica count, as upstream does: an
+    /// autoscaler takes a count of 0 for a request to leave the object alone.
+    pub(crate) fn check_count(&self, tree: &Value) -> Result<(), Status> {
+        if tree.at(&self.spec_replicas).is_some() {
+            return Ok(());
+        }
+        let path: String = self.spec_replicas.iter().map(|step| format!(".{step}")).collect();
+        let path = quote(&path);
+        Err(Status::internal(format!("the spec replicas field {path} does not exist")))
     }
 
     /// Returns the replica count that a Scale requests.

@@ -117,7 +117,7 @@ impl Versions for KindVersions<'_> {
     }
 
     fn schema_may_have_changed(&self) -> bool {
-        self.resource.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
+        self.resource.is_custom()
     }
 
     fn convert(&self, mut object: Value, from: &str, to: &str) -> Result<Value, String> {

@@ -106,7 +106,7 @@ fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
     let name = &resource.resource;
     let mut subresources: Vec<_> =
         resource.subresources.iter().map(|sub| subresource(resource, sub)).collect();
-    let (group, version) = if is_defined(resource) {
+    let (group, version) = if resource.is_custom() {
         (name.group.as_str(), name.version.as_str())
     } else {
         subresources.sort_by_key(|subresource| subresource.subresource);
@@ -129,7 +129,7 @@ fn subresource<'a>(
     subresource: &'a Subresource,
 ) -> SubresourceDiscovery<'a> {
     let kind = &subresource.kind;
-    let (group, version) = if is_defined(resource) {
+    let (group, version) = if resource.is_custom() {
         (kind.group.as_str(), kind.version.as_str())
     } else {
         foreign(resource, kind)
@@ -139,9 +139,4 @@ fn subresource<'a>(
         response_kind: Kind { group, version, kind: &kind.kind },
         verbs: subresource.verbs.iter().map(|verb| verb.as_str()).collect(),
     }
-}
-
-/// Whether the resource is that of a CustomResourceDefinition.
-fn is_defined(resource: &Resource) -> bool {
-    resource.storage.as_ref().is_some_and(|storage| storage.definer.is_some())
 }
