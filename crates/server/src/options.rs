@@ -112,7 +112,7 @@ pub(crate) fn write_options(
         _ => {}
     }
     check_field_manager(manager, &mut errors);
-    let dry_run = dry_run(query.all("dryRun"), &mut errors, warnings);
+    let dry_run = dry_run(&dry_run_values(query, warnings), &mut errors);
     let field_validation = field_validation(query.text("fieldValidation"), &mut errors);
     refuse(write.kind(), &errors)?;
     Ok(WriteOptions {
@@ -137,26 +137,25 @@ fn check_field_manager(manager: &str, errors: &mut field::Errors) {
     }
 }
 
-/// Parses `dryRun`. The only value is `All` (DRY-02). If all values are empty, there is no dry run,
-/// as the API documentation says; upstream's code differs (DRY-03). The client gets a warning,
-/// since it may have meant a dry run.
-fn dry_run<'a>(
-    values: impl Iterator<Item = &'a str>,
-    errors: &mut field::Errors,
-    warnings: &Warnings,
-) -> bool {
-    let values: Vec<&str> = values.collect();
-    if values.iter().all(|value| value.is_empty()) {
-        if !values.is_empty() {
-            warnings.add("dryRun: an empty value is no dry run, the change is made; use \"All\"");
-        }
-        return false;
+/// The values of `dryRun` in a query. If all are empty, there is no dry run, as the API
+/// documentation says; upstream's code differs (DRY-03). The client gets a warning, since it may
+/// have meant a dry run.
+fn dry_run_values<'q>(query: &'q Query, warnings: &Warnings) -> Vec<&'q str> {
+    let values: Vec<&str> = query.all("dryRun").collect();
+    if !values.is_empty() && values.iter().all(|value| value.is_empty()) {
+        warnings.add("dryRun: an empty value is no dry run, the change is made; use \"All\"");
+        return Vec::new();
     }
+    values
+}
+
+/// Parses the values of `dryRun`. The only one is `All` (DRY-02).
+fn dry_run(values: &[&str], errors: &mut field::Errors) -> bool {
     if values.iter().any(|value| *value != "All") {
-        let found = Value::from(values.clone());
+        let found = Value::from(values.to_vec());
         errors.push(field::Error::not_supported(&Path::new("dryRun"), &found, &["All"]));
     }
-    true
+    !values.is_empty()
 }
 
 fn field_validation(text: &str, errors: &mut field::Errors) -> Option<FieldValidation> {

@@ -6,7 +6,7 @@ use pintle_registry::request::{
 };
 use pintle_value::{Path, Value, cbor, json, yaml};
 
-use super::{dry_run, integer, refuse};
+use super::{dry_run, dry_run_values, integer, refuse};
 use crate::query::Query;
 use crate::request_info::flag;
 
@@ -21,8 +21,11 @@ pub(crate) fn delete_options(
     encoding: Encoding,
     warnings: &Warnings,
 ) -> Result<DeleteOptions, Status> {
-    let raw = if body.is_empty() { from_query(query)? } else { from_body(body, encoding)? };
-    raw.check(warnings)
+    let raw = match body {
+        [] => from_query(query, warnings)?,
+        body => from_body(body, encoding)?,
+    };
+    raw.check()
 }
 
 /// Options before they are checked.
@@ -37,10 +40,10 @@ struct Raw {
     ignore_read_errors: Option<bool>,
 }
 
-fn from_query(query: &Query) -> Result<Raw, Status> {
+fn from_query(query: &Query, warnings: &Warnings) -> Result<Raw, Status> {
     let given = |key| Some(query.text(key)).filter(|text| !text.is_empty()).map(str::to_owned);
     Ok(Raw {
-        dry_run: query.all("dryRun").map(str::to_owned).collect(),
+        dry_run: dry_run_values(query, warnings).into_iter().map(str::to_owned).collect(),
         grace_period_seconds: integer(query, "gracePeriodSeconds")?,
         uid: given("uid"),
         resource_version: given("resourceVersion"),
@@ -205,14 +208,17 @@ fn texts(list: &Value) -> Result<Vec<String>, Status> {
 
 /// A 400 with the text of Go's JSON decoder.
 fn type_error(found: &Value, field: &str, go_type: &str) -> Status {
-    let found = found.type_name();
+    let found = match found {
+        Value::Float(_) if go_type == "int64" => format!("number {}", json::to_string(found)),
+        found => found.type_name().to_owned(),
+    };
     Status::bad_request(format!(
         "json: cannot unmarshal {found} into Go struct field {KIND}.{field} of type {go_type}"
     ))
 }
 
 impl Raw {
-    fn check(self, warnings: &Warnings) -> Result<DeleteOptions, Status> {
+    fn check(self) -> Result<DeleteOptions, Status> {
         let mut errors = field::Errors::new();
         let path = Path::new("propagationPolicy");
         let policy = self.propagation_policy.as_deref();
@@ -230,7 +236,8 @@ impl Raw {
                 None
             }
         };
-        let dry_run = dry_run(self.dry_run.iter().map(String::as_str), &mut errors, warnings);
+        let values: Vec<&str> = self.dry_run.iter().map(String::as_str).collect();
+        let dry_run = dry_run(&values, &mut errors);
         refuse(KIND, &errors)?;
         Ok(DeleteOptions {
             dry_run,
