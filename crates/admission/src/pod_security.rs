@@ -18,6 +18,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pintle_meta::quote::quote;
 use pintle_meta::{GroupVersionResource, Status, field, object};
 use pintle_registry::Registry;
 use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Operation, Waited};
@@ -214,17 +215,24 @@ impl PodSecurity {
         Ok(self.warning(policies.warn, pod, &write_labels))
     }
 
-    /// The policies of a namespace, and the errors of its labels. `None` if the namespace does not
-    /// exist, or has no policy labels and the defaults are privileged. Reads the labels from the
-    /// index of the namespace, without decoding it.
+    /// The policies of a namespace, and the errors of its labels. `None` if the namespace has no
+    /// policy labels and the defaults are privileged. Reads the labels from the index of the
+    /// namespace, without decoding it.
+    ///
+    /// # Errors
+    /// If the namespace does not exist, as in upstream: its policies are unknown.
     fn policies(
         &self,
         registry: &Registry,
         namespace: &str,
     ) -> Result<Option<(Policies, field::Errors)>, Status> {
         let namespaces = registry.resource(&GroupVersionResource::new("", "v1", "namespaces"));
-        let Some(namespaces) = namespaces else { return Ok(None) };
-        let Some(namespace) = registry.peek(&namespaces, "", namespace) else { return Ok(None) };
+        let found = namespaces
+            .and_then(|namespaces| Some((registry.peek(&namespaces, "", namespace)?, namespaces)));
+        let Some((namespace, namespaces)) = found else {
+            let why = format_args!("failed to lookup namespace {}", quote(namespace));
+            return Err(Status::internal(why));
+        };
         let index = namespace.indexed(namespaces.strategy.fields())?;
         let asks = index.labels.iter().any(|(key, _)| key.starts_with(PREFIX));
         let usual = self.configuration.usual;

@@ -8,7 +8,7 @@ use pintle_meta::time;
 use pintle_registry::table::{Cell, Column, Printer, Row};
 use pintle_value::{Str, Value, json};
 
-use crate::json_path::JsonPath;
+use crate::json_path::{JsonPath, VISITS_MAX};
 
 /// The descriptions of the members that tables show: the name, and by default the age.
 static FIELDS: LazyLock<Excerpt> =
@@ -89,8 +89,9 @@ impl Printer for Columns {
 
     fn row(&self, object: &Value) -> Row {
         let mut cells = vec![Cell::from(pintle_meta::object::name(object))];
+        let mut left = VISITS_MAX; // of the row: a definition may have thousands of columns
         for (path, column) in self.paths.iter().zip(&self.columns[1..]) {
-            let found = path.find(object).first().copied();
+            let found = path.find(object, &mut left).first().copied();
             cells.push(found.map_or(Value::Null.into(), |value| cell(column.kind, value)));
         }
         Row { cells, conditions: Vec::new() }

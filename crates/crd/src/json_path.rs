@@ -62,7 +62,7 @@ const DEPTH_MAX: usize = 16;
 /// The maximum number of values that a path yields.
 const VALUES_MAX: usize = 10_000;
 /// The maximum number of values that finding a path visits, in all its filters.
-const VISITS_MAX: usize = 100_000;
+pub(crate) const VISITS_MAX: usize = 100_000;
 /// The number of bytes of text that count as one visited value.
 const VISIT_BYTES: usize = 64;
 
@@ -114,13 +114,9 @@ impl JsonPath {
         Some(Self { steps })
     }
 
-    /// The values at the path, in order. Past the limit of visited values there are none.
-    pub(crate) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
-        self.find_within(value, &mut { VISITS_MAX })
-    }
-
-    /// The values at the path, visiting at most `left` values.
-    fn find_within<'v>(&self, value: &'v Value, left: &mut usize) -> Vec<&'v Value> {
+    /// The values at the path, in order, visiting at most `left` values, which several paths may
+    /// share. Past that there are none.
+    pub(crate) fn find<'v>(&self, value: &'v Value, left: &mut usize) -> Vec<&'v Value> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();
@@ -281,7 +277,7 @@ impl Step {
                 let len = items.len() as i64;
                 let index = |at: i64| if at < 0 { at + len } else { at };
                 let from = index(from.unwrap_or(0));
-                let to = if *one { from + 1 } else { to.map_or(len, index) };
+                let to = if *one { from.saturating_add(1) } else { to.map_or(len, index) };
                 let mut at = from.max(0);
                 while from >= 0 && at < to.min(len) {
                     let item = usize::try_from(at).ok().and_then(|at| items.get(at));
@@ -386,7 +382,7 @@ impl Operand {
     /// The value of the operand for an item.
     fn of<'v>(&'v self, item: &'v Value, left: &mut usize) -> Option<&'v Value> {
         match self {
-            Self::Path(path) => path.find_within(item, left).first().copied(),
+            Self::Path(path) => path.find(item, left).first().copied(),
             Self::Constant(value) => Some(value),
         }
     }

@@ -8,6 +8,7 @@
 //! Reading never fails: a stored definition was validated when it was written, and keywords that
 //! are not supported any more are ignored.
 
+mod choices;
 mod default;
 mod expression;
 mod pattern;
@@ -19,6 +20,7 @@ use pintle_value::{DEPTH_MAX, Map, Path, Str, Value};
 
 use crate::shown::step;
 
+use choices::Choices;
 pub(crate) use expression::Expression;
 use pattern::{Pattern, Patterns};
 
@@ -114,7 +116,7 @@ pub(crate) struct Rules {
     pub(crate) max_properties: Option<i64>,
     pub(crate) min_properties: Option<i64>,
     pub(crate) required: Vec<Str>,
-    pub(crate) enumeration: Vec<Value>,
+    pub(crate) enumeration: Choices,
     pub(crate) all_of: Vec<Structural>,
     pub(crate) any_of: Vec<Structural>,
     pub(crate) one_of: Vec<Structural>,
@@ -268,7 +270,7 @@ impl Rules {
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
             required: texts(schema, "required").collect(),
-            enumeration: list("enum").to_vec(),
+            enumeration: Choices::new(list("enum")),
             all_of: list("allOf").iter().map(&mut below).collect(),
             any_of: list("anyOf").iter().map(&mut below).collect(),
             one_of: list("oneOf").iter().map(&mut below).collect(),

@@ -2,9 +2,10 @@
 //! validator (`k8s.io/kube-openapi/pkg/validation/validate`) and with ratcheting: errors in parts
 //! of an object that an update does not change are ignored.
 //!
-//! Submodules check the uniqueness of list items ([`lists`]) and the metadata of embedded objects
+//! Submodules try the schemas of `anyOf` and its like ([`alternatives`]), and check the uniqueness of list items ([`lists`]) and the metadata of embedded objects
 //! ([`embedded`]).
 
+mod alternatives;
 pub(crate) mod embedded;
 pub(crate) mod format;
 pub(crate) mod lists;
@@ -18,6 +19,7 @@ use pintle_value::{Path, Value};
 
 use crate::shown::step;
 use crate::structural::{Additional, Rules, Structural, Type};
+use alternatives::Attempts;
 
 /// Validates a value. `prefix` is the path of the value in its object, which messages omit; `old`
 /// is the value that an update replaces.
@@ -27,11 +29,15 @@ pub(crate) fn validate(
     old: Option<&Value>,
     prefix: &str,
 ) -> Errors {
-    let mut validator = Validator { prefix, path: String::new(), findings: Findings::default() };
+    let (findings, attempts) = (Findings::default(), Attempts::default());
+    let mut validator = Validator { prefix, path: String::new(), findings, attempts };
     if old.is_none_or(|old| !lists::is_same(schema, value, old)) {
         validator.value(schema, value, old);
     }
-    validator.findings.errors
+    validator
+        .attempts
+        .check(&validator.field_path())
+        .map_or(validator.findings.errors, Errors::from)
 }
 
 /// The error for a value that is not of the named type.
@@ -65,11 +71,12 @@ struct Validator<'a> {
     /// The path of the value in upstream's messages: `spec.items[0].name`.
     path: String,
     findings: Findings,
+    attempts: Attempts,
 }
 
 impl Validator<'_> {
     fn value(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) {
-        if self.findings.errors.is_full() {
+        if self.findings.errors.is_full() || !self.attempts.visit(value) {
             return;
         }
         let rules = schema.rules.as_deref();
@@ -155,16 +162,12 @@ impl Validator<'_> {
 
     fn check_enum(&mut self, rules: Option<&Rules>, value: &Value) {
         self.findings.checks += 1;
-        let Some(rules) = rules.filter(|rules| !rules.enumeration.is_empty()) else { return };
-        let same = |allowed: &Value| match (allowed, value) {
-            (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
-            _ => allowed == value,
-        };
-        if self.findings.errors.is_full() || rules.enumeration.iter().any(same) {
+        let choices = rules.map(|rules| &rules.enumeration).filter(|all| !all.is_empty());
+        let Some(choices) = choices else { return };
+        if self.findings.errors.is_full() || choices.allow(value) {
             return;
         }
-        let texts: Vec<String> = rules
-            .enumeration
+        let texts: Vec<String> = choices
             .iter()
             .map(|allowed| match allowed {
                 Value::String(text) => text.to_string(),
@@ -261,78 +264,6 @@ impl Validator<'_> {
             }
         }
         self.findings.checks += 1;
-    }
-
-    fn logical_operators(&mut self, rules: &Rules, value: &Value, old: Option<&Value>) {
-        self.findings.checks += 1;
-        if self.findings.errors.is_full() {
-            return;
-        }
-        if !rules.any_of.is_empty() {
-            let tried = self.try_each(&rules.any_of, value, old);
-            if !tried.iter().any(|findings| findings.errors.is_empty()) {
-                self.composite("must validate at least one schema (anyOf)");
-                self.add_best(tried);
-            }
-        }
-        if !rules.one_of.is_empty() {
-            let tried = self.try_each(&rules.one_of, value, old);
-            match tried.iter().filter(|findings| findings.errors.is_empty()).count() {
-                1 => {}
-                0 => {
-                    let words = "must validate one and only one schema (oneOf). Found none valid";
-                    self.composite(words);
-                    self.add_best(tried);
-                }
-                several => self.composite(&format!(
-                    "must validate one and only one schema (oneOf). Found {several} valid \
-                     alternatives"
-                )),
-            }
-        }
-        if !rules.all_of.is_empty() {
-            let tried = self.try_each(&rules.all_of, value, old);
-            let valid = tried.iter().filter(|findings| findings.errors.is_empty()).count();
-            let all = valid == tried.len();
-            tried.into_iter().for_each(|findings| self.findings.add(findings));
-            if !all {
-                let none = if valid == 0 { ". None validated" } else { "" };
-                self.composite(&format!("must validate all the schemas (allOf){none}"));
-            }
-        }
-        if let Some(not) = &rules.not
-            && self.attempt(not, value, old).errors.is_empty()
-        {
-            self.composite("must not validate the schema (not)");
-        }
-    }
-
-    fn try_each(
-        &mut self,
-        schemas: &[Structural],
-        value: &Value,
-        old: Option<&Value>,
-    ) -> Vec<Findings> {
-        schemas.iter().map(|schema| self.attempt(schema, value, old)).collect()
-    }
-
-    /// The findings of a schema by itself.
-    fn attempt(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) -> Findings {
-        let findings = std::mem::take(&mut self.findings);
-        self.value(schema, value, old);
-        std::mem::replace(&mut self.findings, findings)
-    }
-
-    /// Adds the findings of the schema with the most checks.
-    fn add_best(&mut self, tried: Vec<Findings>) {
-        let best = tried.into_iter().reduce(
-            |best, next| {
-                if next.checks > best.checks { next } else { best }
-            },
-        );
-        if let Some(best) = best {
-            self.findings.add(best);
-        }
     }
 
     /// Adds an error without a field, as upstream does.

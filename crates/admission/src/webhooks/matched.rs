@@ -72,7 +72,9 @@ impl Configurations {
         let name = GroupVersionResource::new(GROUP, "v1", self.resource);
         let Some(resource) = registry.resource(&name) else { return Ok(Arc::from([])) };
         let mut feed = registry.feed(&resource);
-        let Ok(FeedUpdate::State(objects)) = feed.take() else { return Ok(Arc::from([])) };
+        let FeedUpdate::State(objects) = feed.take()? else {
+            return Err(Status::internal("the first update of a feed is not a state"));
+        };
         // Configurations come in the order of their names, in which their webhooks are called.
         let mut webhooks = Vec::new();
         for object in &objects {

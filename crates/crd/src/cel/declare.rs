@@ -122,8 +122,8 @@ fn text(schema: &Structural) -> Option<Declared> {
         "date" => declared(Declaration::Date, 12),
         "date-time" => declared(Declaration::DateTime, 21),
         _ => {
-            let choices = rules.map_or(&[][..], |rules| &rules.enumeration);
-            let longest = choices.iter().filter_map(|one| one.as_str()).map(str::len).max();
+            let choices = rules.into_iter().flat_map(|rules| rules.enumeration.iter());
+            let longest = choices.filter_map(|one| one.as_str()).map(str::len).max();
             let size_max = match (length, longest) {
                 (Some(most), _) => most * 4,
                 (None, Some(longest)) => longest as u64,

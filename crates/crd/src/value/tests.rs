@@ -321,3 +321,46 @@ fn many_errors_below_a_long_key_take_little_time() {
     }
     assert!(begin.elapsed() < std::time::Duration::from_secs(120), "{:?}", begin.elapsed());
 }
+
+/// A schema may have many alternatives, and an object many values.
+#[test]
+fn too_many_attempts_are_refused() {
+    let alternatives = |count: usize| {
+        let one = |n| format!(r#"{{"maxLength":{n}}}"#);
+        (0..count).map(one).collect::<Vec<_>>().join(",")
+    };
+    let items = |count: usize, text: &str| format!("[{}]", vec![text; count].join(","));
+    let many =
+        "<nil>: Forbidden: the schemas of anyOf, oneOf, allOf and not apply to too many values";
+    for (operator, schemas, count, text, is_refused) in [
+        ("allOf", 1000, 100, r#""""#, false),
+        ("allOf", 3000, 1500, r#""""#, true),
+        ("anyOf", 3000, 1500, r#""""#, false), // the first one is valid
+        ("oneOf", 3000, 1500, r#""""#, false), // there are too many other errors
+        ("oneOf", 3000, 1, &*format!("{:?}", "a".repeat(200_000)), true),
+    ] {
+        let schema = of_x(&format!(
+            r#"{{"type":"array","items":{{"type":"string","{operator}":[{}]}}}}"#,
+            alternatives(schemas)
+        ));
+        let object = format!(r#"{{"x":{}}}"#, items(count, text));
+        let found = errors(&schema, &object, None);
+        assert_eq!(
+            found == [many],
+            is_refused,
+            "{operator} of {schemas} for {count}: {:?}",
+            found.first()
+        );
+    }
+}
+
+#[test]
+fn a_value_is_found_among_many_choices() {
+    let choices: Vec<String> = (0..40_000).rev().map(|n| n.to_string()).collect();
+    let choices = choices.join(",");
+    let schema =
+        of_x(&format!(r#"{{"type":"array","items":{{"type":"number","enum":[{choices}]}}}}"#));
+    assert!(errors(&schema, &format!(r#"{{"x":[{choices}]}}"#), None).is_empty());
+    assert!(errors(&schema, r#"{"x":[7.0]}"#, None).is_empty());
+    assert_eq!(errors(&schema, r#"{"x":[7.5]}"#, None).len(), 1);
+}
