@@ -47,6 +47,9 @@ pub(super) type Positions = BTreeMap<Key, usize>;
 pub(super) fn positions(list: &[Value], merge_key: &str) -> Result<Positions, Error> {
     let mut positions = Positions::new();
     for (i, item) in list.iter().enumerate() {
+        if !merge_key.is_empty() && item.as_object().is_none() {
+            return Err(Error::Unclassified(format!("value for key {i} is not a map")));
+        }
         positions.entry(key(item, merge_key)?).or_insert(i);
     }
     Ok(positions)

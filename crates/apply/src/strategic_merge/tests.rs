@@ -82,6 +82,16 @@ fn errors_match_upstream() {
             r#"{"$setElementOrder/mergingList":"a"}"#,
             "expected a []interface {}, but received a string",
         ),
+        (
+            r#"{"mergingList":[{"name":"a"}]}"#,
+            r#"{"$setElementOrder/mergingList":[{"name":"a"},"b"]}"#,
+            "value for key 1 is not a map",
+        ),
+        (
+            r#"{"mergingList":[{"name":"a"}]}"#,
+            r#"{"$setElementOrder/mergingList":["a"],"mergingList":[{"name":"a"}]}"#,
+            "expected a map[string]interface {}, but received a string",
+        ),
         ("{}", r#"{"$setElementOrder/name":[1]}"#, "expected slice or array type, but got: struct"),
         (
             r#"{"retainKeysMap":{"name":"a"}}"#,

@@ -40,8 +40,10 @@ impl Conflicts {
         }
     }
 
-    /// The error with a cause for each of the first [`SHOWN_MAX`] fields.
-    pub(crate) fn into_error(self) -> Error {
+    /// The error with a cause for each of the first [`SHOWN_MAX`] fields. The owners come in
+    /// upstream's order: that of their identities as texts.
+    pub(crate) fn into_error(mut self) -> Error {
+        self.owners.sort_by_cached_key(|(identity, _)| identity.text());
         let mut causes = Vec::new();
         self.for_each(|identity, path| {
             if causes.len() < SHOWN_MAX {
@@ -86,6 +88,25 @@ impl fmt::Display for Conflicts {
             write!(f, "\nand {} more", count - SHOWN_MAX)?;
         }
         Ok(())
+    }
+}
+
+impl Identity {
+    /// The identity as upstream encodes it.
+    fn text(&self) -> String {
+        let operation = match self.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        };
+        let members = [
+            ("manager", self.manager.as_str()),
+            ("operation", operation),
+            ("apiVersion", &self.api_version),
+            ("subresource", &self.subresource),
+        ];
+        let given = members.into_iter().filter(|(_, text)| !text.is_empty());
+        let given: Vec<_> = given.map(|(name, text)| format!("{name:?}:{}", quote(text))).collect();
+        format!("{{{}}}", given.join(","))
     }
 }
 
