@@ -9,7 +9,6 @@ use pintle_value::{Path, Str, Value, order::Ordered};
 use super::strictness::{Sent, Strictness, has_defaults};
 use super::{conversion, openapi, per_version};
 use crate::definition::{Crd, Version};
-use crate::json_path::JsonPath;
 use crate::structural::{Structural, Type};
 
 const SELECTABLE_FIELDS_MAX: usize = 8;
@@ -93,6 +92,8 @@ fn check_versions(crd: Crd<'_>, strictness: Strictness, spec: &Path, errors: &mu
             let path = path.index(i).field("schema").field("openAPIV3Schema");
             errors.push(Error::required(&path, words));
         }
+    }
+    for (i, version) in crd.versions().enumerate() {
         let wrong = dns1035_label(version.name());
         if !wrong.is_empty() {
             let path = path.index(i).field("name");
@@ -311,20 +312,12 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
             continue;
         }
         let mut invalid = |words: &str| errors.push(Error::invalid(&path, &given.into(), words));
-        if !given.starts_with(['.', '[']) {
-            let found = given.split(['.', '[']).next().unwrap_or_default();
-            invalid(&format!("is an invalid path: expected [ or . but got: {found}"));
-            continue;
-        }
-        let members = JsonPath::parse(given).and_then(|path| path.members());
-        let Some(members) = members.filter(|_| given.starts_with('.')) else {
-            invalid("is an invalid path: does not refer to a valid field");
-            continue;
-        };
-        let found = members.iter().try_fold(schema, |node, name| node.member(name));
-        let Some(found) = found else {
-            invalid("is an invalid path: does not refer to a valid field");
-            continue;
+        let (members, found) = match members_of(given, schema) {
+            Ok(found) => found,
+            Err(why) => {
+                invalid(&format!("is an invalid path: {why}"));
+                continue;
+            }
         };
         if members.first().is_some_and(|first| first == "metadata") {
             invalid("must not point to fields in metadata");
@@ -342,4 +335,35 @@ fn check_selectable(fields: &[Value], schema: &Structural, path: &Path, errors: 
     if seen.len() > SELECTABLE_FIELDS_MAX {
         errors.push(Error::too_many(path, seen.len(), SELECTABLE_FIELDS_MAX));
     }
+}
+
+/// The members that a path names (`.spec.color`), and the schema of the last one (upstream:
+/// `ValidFieldPath`). The error is the reason.
+fn members_of<'s>(
+    path: &str,
+    schema: &'s Structural,
+) -> Result<(Vec<Str>, &'s Structural), String> {
+    let (mut members, mut node, mut rest) = (Vec::new(), schema, path);
+    while !rest.is_empty() {
+        if rest.starts_with('[') {
+            return Err("array notation is not allowed".to_owned());
+        }
+        let Some(after) = rest.strip_prefix('.') else {
+            return Err(format!("expected [ or . but got: {}", first_token(rest)));
+        };
+        if after.is_empty() {
+            return Err("unexpected end of JSON path".to_owned());
+        }
+        let name = first_token(after);
+        node = node.member(name).ok_or("does not refer to a valid field")?;
+        members.push(name.into());
+        rest = &after[name.len()..];
+    }
+    Ok((members, node))
+}
+
+/// A delimiter, or the text before the next one.
+fn first_token(text: &str) -> &str {
+    let end = text.find(['.', '[', ']']).unwrap_or(text.len());
+    &text[..end.max(1)]
 }
