@@ -76,10 +76,24 @@ const DEFAULTS: Defaults = &[In(
         Unset("conversion", Made(|| Value::from([("strategy", "None")]))),
         At(
             "conversion",
-            &[At("webhook", &[At("clientConfig", &[At("service", &[Unset("port", Int(443))])])])],
+            &[
+                Do(drop_empty_webhook),
+                At("webhook", &[At("clientConfig", &[At("service", &[Unset("port", Int(443))])])]),
+            ],
         ),
     ],
 )];
+
+/// Removes a webhook that has no client and no versions: upstream's internal type has both in the
+/// conversion itself.
+fn drop_empty_webhook(conversion: &mut Map) {
+    let Some(webhook) = conversion.get("webhook") else { return };
+    let versions = webhook.get("conversionReviewVersions").and_then(Value::as_array);
+    let has_client = webhook.get("clientConfig").is_some_and(|client| !client.is_null());
+    if !has_client && versions.is_none_or(<[Value]>::is_empty) {
+        conversion.remove("webhook");
+    }
+}
 
 pub(crate) fn names_from_kind(names: &mut Map) {
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
