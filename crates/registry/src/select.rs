@@ -204,7 +204,8 @@ impl Field {
             "metadata.namespace" if resource.namespaced() || selectable.is_empty() => {
                 Ok(Self::Namespace)
             }
-            _ => match selectable.iter().position(|field| field.label == label) {
+            // A field without a label is not offered.
+            _ => match selectable.iter().position(|f| f.label == label && !label.is_empty()) {
                 Some(i) => Ok(Self::Indexed(i)),
                 None => {
                     let why = resource.strategy.unknown_field(&resource.api_version(), label);
