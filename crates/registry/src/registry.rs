@@ -346,13 +346,14 @@ impl Registry {
     }
 
     /// Decodes a body that is posted to a virtual resource or to a subresource with its own kind,
-    /// and runs admission on it. Nothing is stored: the caller responds (PATH-13).
+    /// sets its defaults, and runs admission on it. Nothing is stored: the caller responds (PATH-13).
     pub fn receive<'a>(
         &'a self,
         target: &'a Target,
         body: &'a Body,
         options: &'a WriteOptions,
         context: &'a Context,
+        default: fn(&mut Value),
     ) -> Waited<'a, Value> {
         Box::pin(async move {
             let resource = &target.resource;
@@ -366,7 +367,7 @@ impl Registry {
                 }
                 None => (resource.gvk(), resource.ty),
             };
-            self.write(target, options, context, &granted).receive(body, ty, &kind).await
+            self.write(target, options, context, &granted).receive(body, ty, &kind, default).await
         })
     }
 

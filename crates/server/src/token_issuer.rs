@@ -158,7 +158,7 @@ fn check_names(asked: &RequestedToken<'_>, request: &Value) -> Result<(), Status
     Ok(())
 }
 
-/// Completes the metadata and sets defaults; 409 if the request has the UID of another service
+/// Completes the metadata and the audiences; 409 if the request has the UID of another service
 /// account.
 fn complete(
     asked: &RequestedToken<'_>,
@@ -182,10 +182,15 @@ fn complete(
     if spec.get("audiences").and_then(Value::as_array).unwrap_or_default().is_empty() {
         spec.insert("audiences", asked.api_audiences.to_vec());
     }
-    if spec.get("expirationSeconds").is_none_or(|seconds| *seconds == Value::Null) {
+    Ok(())
+}
+
+/// Sets the lifetime that a request does not name.
+pub(crate) fn set_defaults(request: &mut Value) {
+    let spec = request.object_entry("spec");
+    if spec.get("expirationSeconds").is_none_or(Value::is_null) {
         spec.insert("expirationSeconds", DEFAULT_SECONDS);
     }
-    Ok(())
 }
 
 /// Validates a request (upstream: `ValidateTokenRequest`).

@@ -64,13 +64,14 @@ impl Write<'_> {
         Ok(Outcome { created: true, ..Outcome::ok(body) })
     }
 
-    /// Decodes the posted object and runs admission. The caller computes the response; nothing is stored
+    /// Decodes the posted object, sets its defaults and runs admission. The caller computes the response; nothing is stored
     /// (PATH-13).
     pub(crate) async fn receive(
         &self,
         body: &Body,
         ty: TypeId,
         kind: &GroupVersionKind,
+        default: fn(&mut Value),
     ) -> Result<Value, Status> {
         work::ahead(body.bytes.len()).await;
         let version = kind.group_version().to_string();
@@ -80,6 +81,7 @@ impl Write<'_> {
         let object = tree.make_object();
         object.insert("kind", kind.kind.clone());
         object.insert("apiVersion", version.clone());
+        default(&mut tree);
         self.audit_object_as(&tree, &self.target.resource.schema, ty);
         let ownership = Ownership {
             versions: &UniformVersions(&self.target.resource.schema, ty),

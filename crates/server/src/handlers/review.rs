@@ -63,7 +63,8 @@ pub(super) async fn create(
     let options = write_options(call.query, Write::Create, call.warnings)?;
     let body = Body { bytes, encoding };
     let context = call.context();
-    let mut review = call.api.registry.receive(&found.target, &body, &options, &context).await?;
+    let (registry, target) = (&call.api.registry, &found.target);
+    let mut review = registry.receive(target, &body, &options, &context, |_| {}).await?;
     match question {
         Own(answer) => answer(call, found, &mut review)?,
         Token => token(call, &mut review).await?,

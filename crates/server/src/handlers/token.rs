@@ -8,7 +8,7 @@ use super::Call;
 use crate::options::{Write, write_options};
 use crate::respond::{self, Response};
 use crate::target::Found;
-use crate::token_issuer::RequestedToken;
+use crate::token_issuer::{self, RequestedToken};
 
 /// The audit annotation that holds a token's id.
 const ISSUED: &str = "authentication.kubernetes.io/issued-credential-id";
@@ -27,7 +27,8 @@ pub(super) async fn create(
     let context = call.context();
     // Another server may have just created the account or its pod.
     registry.catch_up().await?;
-    let mut request = registry.receive(target, &body, &options, &context).await?;
+    let mut request =
+        registry.receive(target, &body, &options, &context, token_issuer::set_defaults).await?;
     super::review::check_namespace(found, &request)?;
     let mut random = [0; 16];
     crate::machine::random(&mut random);
