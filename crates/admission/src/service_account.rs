@@ -165,10 +165,11 @@ fn account(write: &Attributes<'_>, pod: &Value, registry: &Registry) -> Result<V
     let account = accounts.and_then(|all| registry.peek(&all, write.namespace, name));
     let missing = || {
         let quoted = pintle_meta::quote::quote(name);
-        let why = format!(
-            "error looking up service account {}/{name}: serviceaccount {quoted} not found",
-            write.namespace
-        );
+        let why = match pintle_meta::names::path_segment(name).as_slice() {
+            [] => format!("serviceaccount {quoted} not found"),
+            wrong => format!("invalid resource name {quoted}: [{}]", wrong.join(" ")),
+        };
+        let why = format!("error looking up service account {}/{name}: {why}", write.namespace);
         forbidden(write, pod, &why)
     };
     Ok(account.ok_or_else(missing)?.excerpt(READ)?)
