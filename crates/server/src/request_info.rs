@@ -33,6 +33,8 @@ pub(crate) struct ResourceInfo {
     pub(crate) version: String,
     /// `""` for cluster-scoped resources and for all namespaces.
     pub(crate) namespace: String,
+    /// True if the path has an empty namespace: `namespaces//pods`.
+    pub(crate) unnamed_namespace: bool,
     pub(crate) resource: String,
     /// `""` for a collection. A `fieldSelector` of `metadata.name` sets it, too, for authorization.
     pub(crate) name: String,
@@ -145,6 +147,7 @@ impl ResourceInfo {
             (*namespace).clone_into(&mut info.namespace);
             if after.first().is_some_and(|part| !NAMESPACE_SUBRESOURCES.contains(part)) {
                 rest = after;
+                info.unnamed_namespace = namespace.is_empty();
             }
         }
         (*rest.first()?).clone_into(&mut info.resource);

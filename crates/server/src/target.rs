@@ -109,7 +109,11 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: Option<Verb>) -> Result
             _ if !lists => Err(Status::no_such_path()),
             Some(Verb::List | Verb::Watch) => Ok(Str::default()),
             // Upstream's handler of custom resources does not know the path at all.
-            _ if info.named || resource.typed_items => Err(Status::no_such_path()),
+            _ if resource.typed_items => Err(Status::no_such_path()),
+            Some(Verb::Get | Verb::Delete | Verb::DeleteCollection) if info.unnamed_namespace => {
+                Err(Status::bad_request("Namespace parameter required."))
+            }
+            _ if info.named => Err(Status::no_such_path()),
             _ => Err(Status::wrong_method()),
         };
     }
