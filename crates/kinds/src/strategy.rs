@@ -7,6 +7,8 @@
 //! before it calls `prepare_create` and `prepare_update`, so these can set it for kinds that count
 //! differently.
 
+mod metadata;
+
 use pintle_meta::field;
 use pintle_registry::{
     self as registry, Deletion, Dependents, Generation, GracePeriod, Members, NameRule, Origin,
@@ -17,6 +19,11 @@ use pintle_value::{Str, Value};
 use crate::features::Features;
 use crate::gates::{self, Gated};
 
+pub(crate) use metadata::{
+    AS_NEW, AS_UPDATE, AS_UPDATE_AND_NEW, METADATA_OF_OBJECT, NOT_CHECKED, keep_labels,
+    keep_metadata, keep_whole_metadata,
+};
+pub(crate) use pintle_registry::MetadataChecks;
 pub(crate) use pintle_registry::text_at as text;
 
 /// The behaviour of a kind as a row of data: each member has the meaning of the method of that name
@@ -25,8 +32,7 @@ pub(crate) use pintle_registry::text_at as text;
 pub(crate) struct Strategy {
     pub name: NameRule,
     pub generates_names: bool,
-    pub qualified_finalizers: bool,
-    pub metadata_checked_once: bool,
+    pub metadata: MetadataChecks,
     pub zeros: Members,
     pub internal_annotation: Option<(&'static str, &'static str)>,
     pub create_on_update: bool,
@@ -84,6 +90,8 @@ pub(crate) struct Graceful {
 pub(crate) struct Part {
     /// The subresource: `status`.
     pub name: &'static str,
+    /// How the kind validates the metadata; `None` if it only compares it with the stored.
+    pub metadata: Option<MetadataChecks>,
     /// Changes the new object before it is validated.
     pub prepare: fn(&mut Value, &Value),
     /// Validates the new object.
@@ -96,35 +104,11 @@ pub(crate) struct Part {
 pub(crate) const fn part(name: &'static str) -> Part {
     Part {
         name,
+        metadata: None,
         prepare: |_, _| {},
         validate: |_, _| field::Errors::new(),
         warnings: |_, _| Vec::new(),
     }
-}
-
-/// Members of the metadata that a write to a subresource cannot change (upstream:
-/// `ResetObjectMetaForStatus`).
-const METADATA_OF_OBJECT: &[&str] =
-    &["annotations", "deletionTimestamp", "finalizers", "generation", "labels", "ownerReferences"];
-
-/// Restores the stored metadata, for subresources whose writes do not change it.
-pub(crate) fn keep_metadata(new: &mut Value, old: &Value) {
-    let metadata = new.object_entry("metadata");
-    for member in METADATA_OF_OBJECT {
-        match old.at(&["metadata", member]) {
-            Some(value) => metadata.insert(*member, value.clone()),
-            None => metadata.remove(member),
-        };
-    }
-}
-
-/// Restores the stored labels.
-pub(crate) fn keep_labels(new: &mut Value, old: &Value) {
-    let metadata = new.object_entry("metadata");
-    match old.at(&["metadata", "labels"]) {
-        Some(labels) => metadata.insert("labels", labels.clone()),
-        None => metadata.remove("labels"),
-    };
 }
 
 impl Strategy {
@@ -137,8 +121,7 @@ impl Strategy {
 pub(crate) const PLAIN: Strategy = Strategy {
     name: NameRule::DnsSubdomain,
     generates_names: true,
-    qualified_finalizers: true,
-    metadata_checked_once: false,
+    metadata: AS_UPDATE_AND_NEW,
     zeros: &[],
     internal_annotation: None,
     create_on_update: false,
@@ -174,6 +157,11 @@ pub(crate) const PLAIN: Strategy = Strategy {
 
 /// A kind whose status only `/status` writes: a new object has an empty status (META-11).
 pub(crate) const WITH_STATUS: Strategy = Strategy { reset_fields: &[&["status"]], ..PLAIN };
+
+/// Whether the writers of a part can own no metadata.
+fn is_alone(owned: Owned) -> bool {
+    matches!(owned, Owned::Except(paths) if paths.iter().any(|path| *path == ["metadata"]))
+}
 
 /// Ownership of a status whose writers can set no metadata.
 pub(crate) const STATUS_ALONE: &[(&str, Owned)] =
@@ -219,16 +207,24 @@ impl registry::Strategy for Strategy {
         self.name
     }
 
-    fn qualified_finalizers(&self) -> bool {
-        self.qualified_finalizers
+    fn metadata_checks(&self, part: &str) -> MetadataChecks {
+        match self.part(part) {
+            _ if part.is_empty() => self.metadata,
+            Some(Part { metadata: Some(checks), .. }) => *checks,
+            _ => MetadataChecks { as_update: 1, as_new: 0, ..self.metadata },
+        }
+    }
+
+    fn reset_metadata(&self, part: &str) -> Members {
+        match self.owned(part) {
+            owned if is_alone(owned) => METADATA_OF_OBJECT,
+            Owned::Except(members) => members,
+            Owned::Only(_) => &[],
+        }
     }
 
     fn generates_names(&self) -> bool {
         self.generates_names
-    }
-
-    fn metadata_checked_once(&self) -> bool {
-        self.metadata_checked_once
     }
 
     fn zeros(&self) -> Members {
@@ -356,9 +352,7 @@ impl registry::Strategy for Strategy {
     fn prepare_part(&self, new: &mut Value, old: &Value, part: &str) {
         gates::drop(new, Some(old), self.gated, self.features);
         // Writers of a subresource cannot change fields that they cannot own.
-        if let Owned::Except(paths) = self.owned(part)
-            && paths.iter().any(|path| *path == ["metadata"])
-        {
+        if is_alone(self.owned(part)) {
             keep_metadata(new, old);
         }
         if let Some(part) = self.part(part) {

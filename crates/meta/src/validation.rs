@@ -27,14 +27,24 @@ pub const ANNOTATIONS_LENGTH_MAX: usize = 256 * 1024;
 const MANAGER_LENGTH_MAX: usize = 128;
 const SUBRESOURCE_LENGTH_MAX: usize = 256;
 
+/// A rule for names; the flag says whether the text is a `generateName`.
+pub type NameRule<'a> = &'a dyn Fn(&str, bool) -> Vec<String>;
+
 /// Validates the metadata of an object to be created, after its name was generated. `path` is the
 /// path of the metadata.
 pub fn object_meta(
     object: &Value,
     namespaced: bool,
-    name_rule: &dyn Fn(&str, bool) -> Vec<String>,
+    name_rule: NameRule<'_>,
     path: &Path,
 ) -> Errors {
+    let mut errors = object_names(object, name_rule, path);
+    errors.extend(object_meta_but_names(object, namespaced, path));
+    errors
+}
+
+/// Validates `generateName` and the name of an object.
+pub fn object_names(object: &Value, name_rule: NameRule<'_>, path: &Path) -> Errors {
     let mut errors = Errors::new();
     let base = object::text(object, "generateName");
     if !base.is_empty() {
@@ -46,6 +56,12 @@ pub fn object_meta(
     } else {
         member_invalid(&mut errors, (path, "name"), name, name_rule(name, false));
     }
+    errors
+}
+
+/// Validates the rest of the metadata, for which all kinds have the same rules.
+pub fn object_meta_but_names(object: &Value, namespaced: bool, path: &Path) -> Errors {
+    let mut errors = Errors::new();
     namespace(&mut errors, object::namespace(object), namespaced, path);
     let generation = object::generation(object);
     if generation < 0 {
@@ -72,8 +88,8 @@ static IMMUTABLE: [(&str, Value); 6] = [
 const EMPTY: Value = Value::String(Str::const_new(""));
 
 /// Validates the metadata of an update against the stored object. `errors_of_new` are the errors that
-/// [`object_meta`] found in the new object: if there are none, the rules that both functions have are
-/// not checked again.
+/// [`object_meta_but_names`] found in the new object: if there are none, the rules that both functions
+/// have are not checked again.
 pub fn object_meta_update(
     new: &Value,
     old: &Value,

@@ -50,8 +50,8 @@ pub use observer::Observer;
 pub use registry::{Options, Registry};
 pub use resource::{Extent, Resource, View};
 pub use strategy::{
-    Deletion, Dependents, FieldText, Generation, GracePeriod, NameRule, Origin, Owned, Paths,
-    SelectableField, Strategy, text_at, unknown_field,
+    Deletion, Dependents, FieldText, Generation, GracePeriod, MetadataChecks, NameRule, Origin,
+    Owned, Paths, SelectableField, Strategy, text_at, unknown_field,
 };
 pub use undecryptable::Retry;
 pub use write::{HOLD_MAX, PostingHold};

@@ -29,16 +29,20 @@ pub trait Strategy: Send + Sync {
         true
     }
 
-    /// Whether finalizers other than Kubernetes' own must be qualified names (upstream: built-in
-    /// kinds that validate their metadata themselves).
-    fn qualified_finalizers(&self) -> bool {
-        false
+    /// How the kind itself validates the metadata of writes to a part (a subresource, or `""` for
+    /// the object itself).
+    fn metadata_checks(&self, part: &str) -> MetadataChecks {
+        let _ = part;
+        MetadataChecks { as_update: 1, as_new: 0, qualified_finalizers: false }
     }
 
-    /// Whether the kind leaves validation of an update's metadata to the generic rules. A kind that
-    /// repeats the validation reports an invalid member twice.
-    fn metadata_checked_once(&self) -> bool {
-        false
+    /// The members of the metadata that a write to a part resets: those that its writer cannot own,
+    /// but for `managedFields`.
+    fn reset_metadata(&self, part: &str) -> Members {
+        match self.owned(part) {
+            Owned::Except(members) => members,
+            Owned::Only(_) => &[],
+        }
     }
 
     /// The annotation and its zero value that served versions use for a member of upstream's
@@ -254,6 +258,20 @@ pub enum Owned {
     Except(Members),
     /// Only these fields and their descendants; `*` stands for every item of a list.
     Only(Members),
+}
+
+/// How a kind validates the metadata of an update, besides the generic validation. As in upstream, an
+/// invalid member is reported by each of these checks. A new object's metadata is validated once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataChecks {
+    /// How often the new metadata is compared with the stored (upstream:
+    /// `ValidateObjectMetaUpdate`).
+    pub as_update: usize,
+    /// How often it is validated like that of a new object (upstream: `ValidateObjectMeta`). Only
+    /// this checks `generateName` by the kind's rule.
+    pub as_new: usize,
+    /// Whether these checks require that finalizers other than Kubernetes' own are qualified names.
+    pub qualified_finalizers: bool,
 }
 
 /// Rules for `metadata.name`, by upstream's names (`k8s.io/apimachinery/pkg/api/validation`).

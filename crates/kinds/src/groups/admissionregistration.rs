@@ -17,7 +17,10 @@ use crate::{
     },
     field::{Errors, Field},
     kind::{Form, Kind, kind},
-    strategy::{COUNTED, COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, part},
+    strategy::{
+        AS_NEW, COUNTED, COUNTED_WITH_STATUS, MetadataChecks, NOT_CHECKED, Part, STATUS_ALONE,
+        Strategy, part,
+    },
 };
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -50,8 +53,7 @@ const POLICY_FORMS: &[Form] = &[
 
 /// The base of the kinds without a status, which are all but ValidatingAdmissionPolicy.
 const BASE: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_NEW },
     unconditional_update: false,
     declared_rules: false,
     ..COUNTED
@@ -78,7 +80,7 @@ const MUTATING_POLICY: Strategy = Strategy {
 };
 
 const VALIDATING_POLICY: Strategy = Strategy {
-    qualified_finalizers: false,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_NEW },
     owned: STATUS_ALONE,
     unconditional_update: false,
     default: |object| set(object, POLICY_DEFAULTS),
@@ -86,6 +88,7 @@ const VALIDATING_POLICY: Strategy = Strategy {
     is_expensive: true,
     declared_rules: false,
     parts: &[Part {
+        metadata: Some(NOT_CHECKED),
         validate: |new, _| {
             let mut errors = Errors::new();
             policies::check_type_checking(&Field::root(new).get("status"), &mut errors);

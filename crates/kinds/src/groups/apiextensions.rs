@@ -13,17 +13,16 @@ use crate::{
         is_filled, set,
     },
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, Strategy},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, MetadataChecks, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] =
     &[kind("apiextensions.k8s.io", "customresourcedefinitions", DEFINITION)];
 
 const DEFINITION: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_UPDATE },
     // The server's own finalizer has no domain. As in upstream, the rule for finalizers is that of
     // custom resources.
-    qualified_finalizers: false,
     name: NameRule::OfObject(|new, old, name, prefix| {
         let mut wrong = names::subdomain_rule(name, prefix);
         let of = |path: &[&str]| new.str_at(path).unwrap_or_default();

@@ -18,14 +18,15 @@ use crate::{
         Rule::{At, Choice, Required},
         Rules, check,
     },
-    strategy::{Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
+    strategy::{
+        AS_UPDATE_AND_NEW, MetadataChecks, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
+    },
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("apiregistration.k8s.io", "apiservices", API_SERVICE)];
 
 const API_SERVICE: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_UPDATE_AND_NEW },
     owned: STATUS_ALONE,
     name: NameRule::OfObject(|service, _, name, prefix| {
         let wrong = names::path_segment_rule(name, prefix);

@@ -14,7 +14,7 @@ use crate::{
         set,
     },
     kind::{Form, Kind, kind},
-    strategy::{Part, Strategy, WITH_STATUS, part},
+    strategy::{AS_UPDATE, Part, Strategy, WITH_STATUS, part},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
@@ -23,6 +23,7 @@ pub(crate) const KINDS: &[Kind] = &[Kind {
 }];
 
 const AUTOSCALER: Strategy = Strategy {
+    metadata: AS_UPDATE,
     default: |object| set(object, DEFAULTS),
     validate: rules::validate,
     declared_rules: false,

@@ -12,7 +12,10 @@ use crate::{
     conversion::renamed,
     field::{Errors, Field},
     kind::{Kind, kind},
-    strategy::{PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable},
+    strategy::{
+        AS_UPDATE, AS_UPDATE_AND_NEW, PLAIN, Part, Strategy, WITH_STATUS, keep_metadata, part,
+        selectable,
+    },
 };
 
 pub(crate) use signing::{LEGACY_SIGNER, May, keep_approval, validate_part};
@@ -55,11 +58,13 @@ const SIGNING_REQUEST: Strategy = Strategy {
     declared_rules: false,
     parts: &[
         Part {
+            metadata: Some(AS_UPDATE_AND_NEW),
             prepare: signing::keep_approval,
             validate: |new, old| signing::validate_part(new, old, signing::May::Issue),
             ..part("status")
         },
         Part {
+            metadata: Some(AS_UPDATE_AND_NEW),
             validate: |new, old| signing::validate_part(new, old, signing::May::Approve),
             ..part("approval")
         },
@@ -106,6 +111,7 @@ fn trust_bundle_rule(name: &str, prefix: bool) -> Vec<String> {
 }
 
 const POD_REQUEST: Strategy = Strategy {
+    metadata: AS_UPDATE,
     unconditional_update: false,
     declared_rules: false,
     fields: &[

@@ -14,7 +14,7 @@ use crate::{
         Rule::{At, Do, NotNegative, Required},
         Rules, errors,
     },
-    strategy::{PLAIN, Strategy},
+    strategy::{AS_UPDATE, MetadataChecks, PLAIN, Strategy},
 };
 
 const COORDINATION: &str = "coordination.k8s.io";
@@ -31,6 +31,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const CANDIDATE: Strategy = Strategy {
+    metadata: AS_UPDATE,
     name: NameRule::Custom(|name, _prefix| config_key(name)),
     create_on_update: true,
     unconditional_update: false,
@@ -43,8 +44,7 @@ const CANDIDATE: Strategy = Strategy {
 };
 
 const LEASE: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_UPDATE },
     create_on_update: true,
     unconditional_update: false,
     // CoordinatedLeaderElection is off.

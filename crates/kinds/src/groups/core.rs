@@ -22,7 +22,7 @@ use crate::{
     field::{Errors, Field},
     kind::{Kind, kind, virtual_kind},
     pods,
-    strategy::{PLAIN, Strategy},
+    strategy::{AS_UPDATE, PLAIN, Strategy},
 };
 
 const CORE: &str = "";
@@ -48,6 +48,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const POD_TEMPLATE: Strategy = Strategy {
+    metadata: AS_UPDATE,
     gated: &[(&["template", "spec"], pods::GATED)],
     generation: Generation::Spec,
     delete_returns_object: true,

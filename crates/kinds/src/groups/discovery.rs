@@ -24,14 +24,14 @@ use crate::{
         Rule::{Choice, Do, Given, OneOf},
         Rules, check, errors,
     },
-    strategy::{PLAIN, Strategy},
+    strategy::{AS_NEW, PLAIN, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("discovery.k8s.io", "endpointslices", SLICE)];
 
 const SLICE: Strategy = Strategy {
+    metadata: AS_NEW,
     declared_rules: false,
-    metadata_checked_once: true,
     generation: Generation::SpecAnd("labels"),
     default: |object| set(object, DEFAULTS),
     prepare_create: |slice| drop_topology(slice, &BTreeSet::new()),

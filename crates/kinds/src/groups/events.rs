@@ -11,7 +11,7 @@ use crate::{
     checks::{Frozen, IMMUTABLE, frozen, invalid_text, path, same, unchanged},
     conversion::event::{from_core, to_core},
     kind::{Collection, Form, Kind, kind},
-    strategy::{PLAIN, Strategy, selectable, text},
+    strategy::{AS_UPDATE, NOT_CHECKED, PLAIN, Strategy, selectable, text},
 };
 
 pub(crate) const KINDS: &[Kind] = &[Kind {
@@ -25,8 +25,7 @@ const TTL_SECONDS: u64 = 3600;
 
 /// The events of the core group, which have few rules.
 pub(super) const CORE_EVENT: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: NOT_CHECKED,
     name: NameRule::PathSegment,
     dependents: Dependents::None,
     create_on_update: true,
@@ -55,8 +54,7 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
 /// The events of `events.k8s.io`, which must be complete and of which only `series` may change
 /// (EVT-05, EVT-06).
 const EVENT: Strategy = Strategy {
-    qualified_finalizers: true,
-    metadata_checked_once: false,
+    metadata: AS_UPDATE,
     name: NameRule::DnsSubdomain,
     dependents: Dependents::None,
     fields: &[

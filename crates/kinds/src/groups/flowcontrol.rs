@@ -12,7 +12,9 @@ use crate::{
         set,
     },
     kind::{Kind, kind},
-    strategy::{COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, part},
+    strategy::{
+        AS_NEW, COUNTED_WITH_STATUS, Part, STATUS_ALONE, Strategy, keep_whole_metadata, part,
+    },
 };
 
 const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
@@ -23,22 +25,29 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const FLOW_SCHEMA: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_NEW,
     owned: STATUS_ALONE,
     default: |object| set(object, &[In("spec", &[Empty("matchingPrecedence", Int(1000))])]),
     validate: |new, _| rules::validate_schema(new),
     declared_rules: false,
-    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
+    parts: &[STATUS],
     ..COUNTED_WITH_STATUS
 };
 
+/// A status whose writers can change no metadata at all.
+const STATUS: Part = Part {
+    prepare: keep_whole_metadata,
+    validate: |new, _| rules::validate_status(new),
+    ..part("status")
+};
+
 const PRIORITY_LEVEL: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_NEW,
     owned: STATUS_ALONE,
     default: |object| set(object, PRIORITY_LEVEL_DEFAULTS),
     validate: |new, _| rules::validate_level(new),
     declared_rules: false,
-    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
+    parts: &[STATUS],
     ..COUNTED_WITH_STATUS
 };
 

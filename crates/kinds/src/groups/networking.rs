@@ -25,7 +25,8 @@ use crate::{
         Rules, errors,
     },
     strategy::{
-        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
+        AS_UPDATE, COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS,
+        part,
     },
 };
 
@@ -120,6 +121,7 @@ const IP_ADDRESS_RULES: Rules = &[Rule::At(
 
 const NETWORK_POLICY: Strategy = Strategy {
     default: |object| set(object, NETWORK_POLICY_DEFAULTS),
+    metadata: AS_UPDATE,
     validate: network_policy::validate,
     declared_rules: false,
     warnings: |new, _| network_policy::odd_ranges(new),
@@ -140,6 +142,7 @@ const PORTS: Row = Each("ports", &[Unset("protocol", Text("TCP"))]);
 
 const SERVICE_CIDR: Strategy = Strategy {
     owned: STATUS_ALONE,
+    metadata: AS_UPDATE,
     validate: |new, old| {
         let mut errors = Errors::new();
         let service_cidr = Field::root(new);

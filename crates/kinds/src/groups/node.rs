@@ -15,14 +15,13 @@ use crate::{
         Rule::{At, Do, Labels, Named},
         Rules, errors,
     },
-    strategy::{PLAIN, Strategy},
+    strategy::{AS_UPDATE_AND_NEW, MetadataChecks, PLAIN, Strategy},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("node.k8s.io", "runtimeclasses", RUNTIME_CLASS)];
 
 const RUNTIME_CLASS: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: MetadataChecks { qualified_finalizers: false, ..AS_UPDATE_AND_NEW },
     create_on_update: true,
     unconditional_update: false,
     validate: |new, old| match old {

@@ -12,19 +12,22 @@ use crate::{
         Rule::{At, Do, NotNegative, OneOf, Selector},
         Rules, errors,
     },
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
+    strategy::{COUNTED_WITH_STATUS, NOT_CHECKED, Part, Strategy, part},
 };
 
 pub(crate) const KINDS: &[Kind] = &[kind("policy", "poddisruptionbudgets", BUDGET)];
 
 const BUDGET: Strategy = Strategy {
-    qualified_finalizers: false,
-    metadata_checked_once: true,
+    metadata: NOT_CHECKED,
     // Upstream's strategy does not check metadata, so every path segment is a valid name.
     name: NameRule::PathSegment,
     unconditional_update: false,
     validate: |new, _| errors(new, RULES),
-    parts: &[Part { validate: |new, _| errors(new, STATUS_RULES), ..part("status") }],
+    parts: &[Part {
+        metadata: Some(NOT_CHECKED),
+        validate: |new, _| errors(new, STATUS_RULES),
+        ..part("status")
+    }],
     ..COUNTED_WITH_STATUS
 };
 

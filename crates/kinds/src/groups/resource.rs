@@ -25,8 +25,8 @@ use crate::{
     field::{Errors, Field},
     kind::{Form, Kind, kind},
     strategy::{
-        COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part,
-        selectable,
+        AS_UPDATE, COUNTED, COUNTED_WITH_STATUS, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS,
+        part, selectable,
     },
 };
 
@@ -182,6 +182,7 @@ const POOL_REQUEST: Strategy = Strategy {
 };
 
 const SLICE: Strategy = Strategy {
+    metadata: AS_UPDATE,
     delete_returns_object: true,
     unknown_label: Some(|version, label| {
         format!("field label not supported for {version}, Kind=ResourceSlice: {label}")

@@ -11,7 +11,7 @@ use crate::{
     field::Field,
     kind::{Kind, kind},
     pods,
-    strategy::{PLAIN, Strategy},
+    strategy::{AS_UPDATE, PLAIN, Strategy},
 };
 
 const SCHEDULING: &str = "scheduling.k8s.io";
@@ -28,6 +28,7 @@ const SYSTEM_CLASSES: [(&str, i64); 2] =
 const USER_VALUE_MAX: i64 = 1_000_000_000;
 
 const PRIORITY_CLASS: Strategy = Strategy {
+    metadata: AS_UPDATE,
     refuse_delete: |name| {
         let is_system = SYSTEM_CLASSES.iter().any(|(known, _)| *known == name);
         is_system.then_some("this is a system priority class and cannot be deleted")

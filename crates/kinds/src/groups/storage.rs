@@ -26,7 +26,7 @@ use crate::{
         Rule::{Do, Needed, OneOf, Selector},
         Rules, errors, not_negative, required, within,
     },
-    strategy::{PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
+    strategy::{AS_NEW, AS_UPDATE, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
 const STORAGE: &str = "storage.k8s.io";
@@ -44,7 +44,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 const DRIVER: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_UPDATE,
     // VolumeLimitScaling is off.
     gated: &[(&["spec"], &[gates::off(&[&["preventPodSchedulingIfMissing"]])])],
     declared_rules: false,
@@ -148,7 +148,7 @@ fn check_token_requests(spec: &Field<'_>, errors: &mut Errors) {
 }
 
 const CSI_NODE: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_NEW,
     unconditional_update: false,
     delete_returns_object: true,
     validate: |new, old| {
@@ -225,7 +225,6 @@ pub(crate) fn csi_driver_name(field: &Field<'_>, errors: &mut Errors) {
 }
 
 const CAPACITY: Strategy = Strategy {
-    metadata_checked_once: true,
     unconditional_update: false,
     validate: |new, old| match old {
         None => errors(new, CAPACITY_RULES),
@@ -381,7 +380,7 @@ const CLASS_DEFAULTS: Defaults =
     &[Unset("reclaimPolicy", Text("Delete")), Unset("volumeBindingMode", Text("Immediate"))];
 
 const ATTACHMENT: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_NEW,
     owned: STATUS_ALONE,
     unconditional_update: false,
     delete_returns_object: true,
@@ -392,7 +391,11 @@ const ATTACHMENT: Strategy = Strategy {
         wrong
     },
     declared_rules: false,
-    parts: &[Part { validate: |new, _| errors(new, ATTACHMENT_STATUS), ..part("status") }],
+    parts: &[Part {
+        metadata: Some(AS_NEW),
+        validate: |new, _| errors(new, ATTACHMENT_STATUS),
+        ..part("status")
+    }],
     ..WITH_STATUS
 };
 

@@ -18,6 +18,7 @@ mod create;
 mod delete;
 mod holding;
 mod metadata;
+mod metadata_errors;
 mod mutate;
 mod ownership;
 mod patch;
@@ -30,14 +31,16 @@ mod versions;
 use std::collections::HashSet;
 use std::time::Instant;
 
-use pintle_meta::{GroupKind, Status, field, object};
+use pintle_meta::{GroupKind, Status, object};
 use pintle_trace::Layer;
-use pintle_value::{Path, Value};
+use pintle_value::Value;
 
 use crate::admission::Operation;
 use crate::definition::ScalePaths;
 use crate::registry::Registry;
 use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
+
+use metadata_errors::metadata_errors;
 
 pub(crate) use act::action;
 pub(crate) use commit::{Committed, encode};
@@ -115,22 +118,7 @@ impl Write<'_> {
     fn validated(&self, new: &Value, old: Option<&Value>) -> Result<(), Status> {
         let resource = &self.target.resource;
         self.check_own_kind(new)?;
-        let path = Path::new("metadata");
-        let rule =
-            |name: &str, prefix: bool| resource.strategy.name_rule().check(new, old, name, prefix);
-        let mut errors =
-            pintle_meta::validation::object_meta(new, resource.namespaced(), &rule, &path);
-        if let Some(old) = old {
-            let found = pintle_meta::validation::object_meta_update(new, old, &errors, &path);
-            // Upstream reports these for every kind, and most kinds report them a second time.
-            if !resource.strategy.metadata_checked_once() {
-                errors.extend(found.iter().cloned());
-            }
-            errors.extend(found);
-        }
-        if resource.strategy.qualified_finalizers() {
-            errors.extend(unqualified_finalizers(new));
-        }
+        let mut errors = metadata_errors(self.target, new, old);
         let mut tolerated = Vec::new();
         let own = resource.strategy.validate(new, old, &self.target.subresource, &mut tolerated);
         self.context.warnings.extend(tolerated);
@@ -155,18 +143,4 @@ impl Write<'_> {
         let kind = GroupKind::new(group, resource.kind.clone());
         Err(Status::invalid(&kind, object::name(new), &errors))
     }
-}
-
-/// Kubernetes' own finalizers, which have no domain.
-const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
-
-fn unqualified_finalizers(tree: &Value) -> impl Iterator<Item = field::Error> {
-    let path = Path::new("metadata").field("finalizers");
-    let named = pintle_meta::object::finalizers(tree).enumerate();
-    let wrong =
-        named.filter(|(_, name)| !name.contains('/') && !STANDARD_FINALIZERS.contains(name));
-    wrong.map(move |(i, name)| {
-        let why = "name is neither a standard finalizer name nor is it fully qualified";
-        field::Error::invalid(&path.index(i), &name.into(), why)
-    })
 }

@@ -16,7 +16,7 @@ use crate::admission::Operation;
 use crate::definition::{ETCD_PREFIX, Members, SubresourceBehaviour};
 use crate::request::{Body, Target};
 use crate::results::{Outcome, ResponseBody};
-use crate::{Generation, Object, Owned, revision, work};
+use crate::{Generation, Object, revision, work};
 
 /// The result of an attempt.
 pub(super) enum Attempt {
@@ -295,9 +295,8 @@ impl Write<'_> {
         match part.map(|part| &part.behaviour) {
             Some(SubresourceBehaviour::Part(members)) => {
                 let mut confined = confined_to(members, new, old);
-                if let Owned::Except(members) = resource.strategy.owned(&self.target.subresource) {
-                    reset_metadata(&mut confined, old, members);
-                }
+                let members = resource.strategy.reset_metadata(&self.target.subresource);
+                reset_metadata(&mut confined, old, members);
                 confined
             }
             Some(SubresourceBehaviour::Finalize) => {

@@ -13,9 +13,9 @@ use pintle_registry::request::{
 use pintle_registry::results::{Outcome, ResponseBody};
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Converting, Etcd, EtcdForm, Generation, Members, Options, Registry, ResourceDefinition,
-    ScalePaths, ScaleVersion, Scope, Storage, StorageConverter, Strategy, Subresource,
-    SubresourceBehaviour,
+    Converting, Etcd, EtcdForm, Generation, Members, MetadataChecks, Options, Registry,
+    ResourceDefinition, ScalePaths, ScaleVersion, Scope, Storage, StorageConverter, Strategy,
+    Subresource, SubresourceBehaviour,
 };
 use pintle_store::Opening;
 use pintle_value::{Value, json};
@@ -36,8 +36,8 @@ impl Printer for Blank {
 struct WithStatus(Generation);
 
 impl Strategy for WithStatus {
-    fn qualified_finalizers(&self) -> bool {
-        true
+    fn metadata_checks(&self, _: &str) -> MetadataChecks {
+        MetadataChecks { as_update: 1, as_new: 1, qualified_finalizers: true }
     }
 
     fn unconditional_update(&self) -> bool {

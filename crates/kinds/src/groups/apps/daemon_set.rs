@@ -21,10 +21,11 @@ use crate::{
         Rule::{Do, NotNegative},
         Rules, check,
     },
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, Part, Strategy, part},
 };
 
 pub(super) const DAEMON_SET: Strategy = Strategy {
+    metadata: AS_UPDATE,
     gated: pods::GATED_TEMPLATE,
     default: |object| {
         // As after upstream's conversion, every DaemonSet that a client writes has this annotation.

@@ -21,10 +21,11 @@ use crate::{
         Rule::{Do, NotNegative},
         Rules, check,
     },
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, keep_labels, part},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, Part, Strategy, keep_labels, part},
 };
 
 pub(super) const DEPLOYMENT: Strategy = Strategy {
+    metadata: AS_UPDATE,
     gated: pods::GATED_TEMPLATE,
     owned: &[("status", Owned::Except(&[&["metadata", "labels"], &["spec"]]))],
     generation: Generation::SpecAnd("annotations"),

@@ -6,10 +6,11 @@ use crate::{
     field::{Errors, Field},
     pods,
     rules::{Rule::NotNegative, check},
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, Part, Strategy, part},
 };
 
 pub(super) const REPLICA_SET: Strategy = Strategy {
+    metadata: AS_UPDATE,
     gated: pods::GATED_TEMPLATE,
     default: |object| set(object, DEFAULTS),
     validate: |new, old| {

@@ -22,10 +22,11 @@ use crate::{
     field::{Errors, Field},
     gates, pods,
     rules::{self, Rule, Rules, check, not_negative},
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, part},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, Part, Strategy, part},
 };
 
 pub(super) const STATEFUL_SET: Strategy = Strategy {
+    metadata: AS_UPDATE,
     // MaxUnavailableStatefulSet is off.
     gated: &[
         (&["spec", "template", "spec"], pods::GATED),

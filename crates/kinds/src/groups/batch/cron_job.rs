@@ -20,7 +20,7 @@ use crate::{
         Rule::{Choice, NotNegative},
         Rules, check,
     },
-    strategy::{COUNTED_WITH_STATUS, Strategy},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, NOT_CHECKED, Part, Strategy, part},
 };
 
 /// The controller adds eleven characters to the names of jobs.
@@ -29,6 +29,7 @@ const NAME_LENGTH_MAX: usize = 63 - 11;
 const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];
 
 pub(super) const CRON_JOB: Strategy = Strategy {
+    metadata: AS_UPDATE,
     gated: &[(&["spec", "jobTemplate", "spec", "template", "spec"], pods::GATED)],
     default: |object| set(object, DEFAULTS),
     validate,
@@ -46,6 +47,7 @@ pub(super) const CRON_JOB: Strategy = Strategy {
         }
         warnings
     },
+    parts: &[Part { metadata: Some(NOT_CHECKED), ..part("status") }],
     ..COUNTED_WITH_STATUS
 };
 

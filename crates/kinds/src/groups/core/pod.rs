@@ -9,7 +9,10 @@ use crate::{
     conditions,
     defaults::set,
     pods,
-    strategy::{Part, Strategy, WITH_STATUS, keep_metadata, part, selectable, text, truth},
+    strategy::{
+        AS_UPDATE_AND_NEW, Part, Strategy, WITH_STATUS, keep_metadata, part, selectable, text,
+        truth,
+    },
 };
 
 pub(super) const POD: Strategy = Strategy {
@@ -67,11 +70,13 @@ pub(super) const POD: Strategy = Strategy {
             ..part("status")
         },
         Part {
+            metadata: Some(AS_UPDATE_AND_NEW),
             prepare: keep_metadata,
             validate: pods::validate_ephemeral_containers,
             ..part("ephemeralcontainers")
         },
         Part {
+            metadata: Some(AS_UPDATE_AND_NEW),
             prepare: |new, old| {
                 keep_metadata(new, old);
                 pods::confine_resize(new, old);

@@ -13,10 +13,11 @@ use crate::{
         Row::{At, Do, Each, Rounded, When},
         add_absent, set,
     },
-    strategy::{PLAIN, Part, Strategy, WITH_STATUS, part},
+    strategy::{AS_NEW, AS_UPDATE, PLAIN, Part, Strategy, WITH_STATUS, part},
 };
 
 pub(super) const QUOTA: Strategy = Strategy {
+    metadata: AS_UPDATE,
     default: |object| set(object, QUOTA_DEFAULTS),
     declared_rules: false,
     delete_returns_object: true,
@@ -26,7 +27,7 @@ pub(super) const QUOTA: Strategy = Strategy {
 };
 
 pub(super) const LIMIT_RANGE: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: AS_NEW,
     create_on_update: true,
     default: |object| set(object, RANGE_DEFAULTS),
     // A LimitRange without a name gets its UID as its name.

@@ -18,10 +18,11 @@ use crate::{
         Rule::{NotNegative, Required},
         Rules, check,
     },
-    strategy::{COUNTED_WITH_STATUS, Part, Strategy, count, part, selectable},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, Part, Strategy, count, part, selectable},
 };
 
 pub(super) const CONTROLLER: Strategy = Strategy {
+    metadata: AS_UPDATE,
     name: NameRule::Custom(names::long_name_rule),
     gated: pods::GATED_TEMPLATE,
     dependents: Dependents::Orphaned,

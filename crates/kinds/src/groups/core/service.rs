@@ -16,11 +16,12 @@ use crate::{
         Row::{Do, Each, Empty, In, Unset, When},
         is_filled, set,
     },
-    strategy::{Part, Strategy, WITH_STATUS, part, selectable},
+    strategy::{AS_UPDATE, Part, Strategy, WITH_STATUS, part, selectable},
 };
 
 pub(super) const SERVICE: Strategy = Strategy {
     // Names were DNS-1035 labels until RelaxedServiceNameValidation, which is on in v1.36 (DEF-05).
+    metadata: AS_UPDATE,
     name: NameRule::DnsLabel,
     create_on_update: true,
     delete_returns_object: true,

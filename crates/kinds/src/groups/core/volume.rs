@@ -19,11 +19,11 @@ use crate::{
         Rule::{Do, Formatted, OneOf, Required},
         Rules, check,
     },
-    strategy::{Strategy, WITH_STATUS},
+    strategy::{AS_NEW, MetadataChecks, Strategy, WITH_STATUS},
 };
 
 pub(super) const VOLUME: Strategy = Strategy {
-    metadata_checked_once: true,
+    metadata: MetadataChecks { as_new: 2, ..AS_NEW },
     delete_returns_object: true,
     default: |object| set(object, DEFAULTS),
     prepare_create: pending,

@@ -10,12 +10,13 @@ use crate::{
     checks::{frozen, same, unchanged},
     conditions,
     field::{Errors, Field},
-    strategy::{PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
+    strategy::{AS_UPDATE, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };
 
 const TEMPLATES_MAX: usize = 8;
 
 pub(super) const POD_GROUP: Strategy = Strategy {
+    metadata: AS_UPDATE,
     owned: STATUS_ALONE,
     prepare_create: |group| drop_disabled(group.get_mut("spec"), None),
     prepare_update: |new, old| drop_disabled(new.get_mut("spec"), old.get("spec")),
@@ -31,6 +32,7 @@ pub(super) const POD_GROUP: Strategy = Strategy {
 };
 
 pub(super) const WORKLOAD: Strategy = Strategy {
+    metadata: AS_UPDATE,
     prepare_create: |workload| drop_of_templates(workload, None),
     prepare_update: |new, old| drop_of_templates(new, Some(old)),
     validate: |new, old| match old {
