@@ -7,7 +7,13 @@
 
 use std::net::IpAddr;
 
-use crate::formats::{self, parse_ip};
+use pintle_value::Value;
+
+use crate::{
+    checks::WARNINGS_MAX,
+    field::Field,
+    formats::{self, parse_ip},
+};
 
 const NOT_A_RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
@@ -176,6 +182,17 @@ pub(crate) fn odd_range(text: &str) -> Vec<String> {
         odd.push(format!("IPv6 CIDR value {text:?} {words} (\"{range}\")"));
     }
     odd
+}
+
+/// Upstream's warnings about the addresses in a status of load balancers.
+pub(crate) fn odd_points(object: &Value) -> Vec<String> {
+    let object = Field::root(object);
+    let balancer = object.at(&["status", "loadBalancer"]);
+    let odd = balancer.items("ingress").filter_map(|point| {
+        let odd = formats::odd_ip(point.str("ip"))?;
+        Some(format!("{}: {odd}", point.path()))
+    });
+    odd.take(WARNINGS_MAX).collect()
 }
 
 /// Whether the text is an IPv6 address.

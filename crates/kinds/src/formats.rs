@@ -148,7 +148,7 @@ pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
 
 /// Checks an IP address in an old field, which accepts an IPv6 address that is not in canonical
 /// form. The address may not be IPv4-mapped, and its parts may not have leading zeros.
-pub(crate) fn ip(text: &str) -> Vec<String> {
+pub fn ip(text: &str) -> Vec<String> {
     match (parse_ip(text), text.parse::<IpAddr>()) {
         (None, _) => {
             vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()]

@@ -45,4 +45,5 @@ pub mod versions;
 pub use definition::{built_in, definitions, internal, removed_version, stored};
 pub use emulation::{Emulation, NEWEST_MINOR};
 pub use features::{Feature, Features};
+pub use formats::ip as wrong_ip;
 pub use runtime_config::{Error, RuntimeConfig};

@@ -172,10 +172,11 @@ fn has_invalid_address(all: &[String], shown: &Value, errors: &mut Errors) -> bo
                 let why = "'None' must be the first and only value";
                 errors.push(Error::invalid(&at, shown, why));
             }
-        } else if family_of(address).is_none() {
-            invalid = true;
-            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            errors.push(Error::invalid(&at.index(i), &address.as_str().into(), why));
+        } else {
+            for why in pintle_kinds::wrong_ip(address) {
+                invalid = true;
+                errors.push(Error::invalid(&at.index(i), &address.as_str().into(), why));
+            }
         }
     }
     if all.len() > 2 {

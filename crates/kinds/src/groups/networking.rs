@@ -7,6 +7,7 @@ use pintle_meta::{field::Error, names, validation};
 use pintle_registry::NameRule;
 
 use crate::{
+    addresses,
     addresses::{Range, canonical_ip, canonical_range},
     checks::{IMMUTABLE, frozen, frozen_text, unchanged},
     conversion::renamed,
@@ -70,7 +71,7 @@ const INGRESS: Strategy = Strategy {
     validate: ingress::validate,
     parts: &[Part {
         validate: ingress::validate_status,
-        warnings: |new, _| ingress::odd_addresses(new),
+        warnings: |new, _| addresses::odd_points(new),
         ..part("status")
     }],
     warnings: |new, old| {
@@ -120,8 +121,8 @@ const IP_ADDRESS_RULES: Rules = &[Rule::At(
 )];
 
 const NETWORK_POLICY: Strategy = Strategy {
-    default: |object| set(object, NETWORK_POLICY_DEFAULTS),
     metadata: AS_UPDATE,
+    default: |object| set(object, NETWORK_POLICY_DEFAULTS),
     validate: network_policy::validate,
     declared_rules: false,
     warnings: |new, _| network_policy::odd_ranges(new),
@@ -141,8 +142,8 @@ const NETWORK_POLICY_DEFAULTS: Defaults = &[In(
 const PORTS: Row = Each("ports", &[Unset("protocol", Text("TCP"))]);
 
 const SERVICE_CIDR: Strategy = Strategy {
-    owned: STATUS_ALONE,
     metadata: AS_UPDATE,
+    owned: STATUS_ALONE,
     validate: |new, old| {
         let mut errors = Errors::new();
         let service_cidr = Field::root(new);

@@ -12,6 +12,7 @@ use super::validation::{APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, have_profiles
 use crate::{
     checks::{Seen, WARNINGS_MAX},
     field::Field,
+    formats::odd_ip,
 };
 
 /// The most pairs of files or ports that are compared: their number grows with the square of the
@@ -218,6 +219,7 @@ fn warnings_of(owner: &Field<'_>, is_template: bool) -> Vec<String> {
         warnings.add(&grace.path(), words);
     }
     warn_of_terms(&spec, &mut warnings);
+    warn_of_addresses(&spec, &mut warnings);
     warnings.texts
 }
 
@@ -273,6 +275,18 @@ fn warn_of_terms(spec: &Field<'_>, warnings: &mut Warnings) {
         }
         for term in pods.items("preferredDuringSchedulingIgnoredDuringExecution") {
             warn_of_selector(&term.get("podAffinityTerm"), warnings);
+        }
+    }
+}
+
+/// Warns of valid addresses that are not in canonical form.
+fn warn_of_addresses(spec: &Field<'_>, warnings: &mut Warnings) {
+    let dns = spec.get("dnsConfig");
+    let aliases: Vec<Field<'_>> = spec.items("hostAliases").collect();
+    let addresses = dns.items("nameservers").chain(aliases.iter().map(|alias| alias.get("ip")));
+    for address in addresses {
+        if let Some(words) = odd_ip(address.text()) {
+            warnings.add(&address.path(), &words);
         }
     }
 }

@@ -9,6 +9,7 @@ use pintle_registry::NameRule;
 use pintle_value::{Map, Value};
 
 use crate::{
+    addresses,
     defaults::{
         Condition::{Filled, Is},
         Constant::{Bool, Text},
@@ -20,8 +21,8 @@ use crate::{
 };
 
 pub(super) const SERVICE: Strategy = Strategy {
-    // Names were DNS-1035 labels until RelaxedServiceNameValidation, which is on in v1.36 (DEF-05).
     metadata: AS_UPDATE,
+    // Names were DNS-1035 labels until RelaxedServiceNameValidation, which is on in v1.36 (DEF-05).
     name: NameRule::DnsLabel,
     create_on_update: true,
     delete_returns_object: true,
@@ -33,7 +34,11 @@ pub(super) const SERVICE: Strategy = Strategy {
     prepare_update: types::drop_unneeded,
     validate: rules::validate,
     warnings: warnings::warnings,
-    parts: &[Part { validate: |new, _| rules::validate_status(new), ..part("status") }],
+    parts: &[Part {
+        validate: |new, _| rules::validate_status(new),
+        warnings: |new, _| addresses::odd_points(new),
+        ..part("status")
+    }],
     ..WITH_STATUS
 };
 

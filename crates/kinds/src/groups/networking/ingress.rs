@@ -7,9 +7,9 @@ use pintle_value::{Path, Value};
 
 use super::CLASS_ANNOTATION;
 use crate::{
-    checks::{WARNINGS_MAX, items},
+    checks::items,
     field::{Errors, Field},
-    formats::{ip, odd_ip, parse_ip, port_name, port_number},
+    formats::{ip, parse_ip, port_name, port_number},
     rules::{
         Rule::{At, Do, Each, Named},
         Rules, check,
@@ -202,15 +202,4 @@ pub(super) fn validate_status(new: &Value, old: &Value) -> Errors {
         }
     }
     errors
-}
-
-/// Warnings about valid addresses of load balancers that are not in canonical form.
-pub(super) fn odd_addresses(ingress: &Value) -> Vec<String> {
-    let ingress = Field::root(ingress);
-    let balancer = ingress.at(&["status", "loadBalancer"]);
-    let odd = balancer.items("ingress").filter_map(|point| {
-        let odd = odd_ip(point.str("ip"))?;
-        Some(format!("{}: {odd}", point.path()))
-    });
-    odd.take(WARNINGS_MAX).collect()
 }
