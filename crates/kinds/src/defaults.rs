@@ -17,6 +17,8 @@ pub(crate) enum Row {
     Unset(&'static str, Constant),
     /// Sets the member if it is absent or zero: `""`, 0, an empty list.
     Empty(&'static str, Constant),
+    /// Sets the member, whatever the client sent (upstream: the conversion to the served version).
+    Fixed(&'static str, &'static str),
     /// The rows of a member that is created if absent (a struct by value upstream).
     In(&'static str, Defaults),
     /// The rows of a member, if it is present.
@@ -86,6 +88,7 @@ fn set_members(object: &mut Map, rows: Defaults) {
                     object.insert(*member, constant.value());
                 }
             }
+            Row::Fixed(member, text) => _ = object.insert(*member, *text),
             Row::In(member, rows) => {
                 if !is_set(object, member) {
                     object.insert(*member, Value::object());

@@ -16,7 +16,7 @@ use crate::{
         Condition::NotFilled,
         Constant::{Int, Text},
         Defaults, Row,
-        Row::{At, Each, Empty, In, Unset, When},
+        Row::{At, Each, Empty, Fixed, In, Unset, When},
         set,
     },
     field::{Errors, Field},
@@ -72,8 +72,8 @@ const DEFAULTS: Defaults = &[In(
 pub(crate) const CLAIM_TEMPLATES: Row = Each(
     "volumeClaimTemplates",
     &[
-        Empty("apiVersion", Text("v1")),
-        Empty("kind", Text("PersistentVolumeClaim")),
+        Fixed("apiVersion", "v1"),
+        Fixed("kind", "PersistentVolumeClaim"),
         In("status", &[Empty("phase", Text("Pending"))]),
         In("spec", pods::CLAIM_SPEC),
         pods::CLAIM_STATUS,
