@@ -123,7 +123,7 @@ const CLAIM: Strategy = Strategy {
     default: |object| set(object, CLAIM_DEFAULTS),
     validate: |new, old| match old {
         None => claims::validate(&Field::root(new).get("spec")),
-        Some(_) => unchanged(new, old, &[frozen(&["spec"])]),
+        Some(_) => claims::spec_unchanged(new, old, &["spec", "devices"]),
     },
     is_expensive: true,
     declared_rules: false,
@@ -140,7 +140,7 @@ const CLAIM_TEMPLATE: Strategy = Strategy {
     default: |object| set(object, &[At("spec", CLAIM_DEFAULTS)]),
     validate: |new, old| {
         let mut errors = claims::validate_template(&Field::root(new).get("spec"));
-        errors.extend(unchanged(new, old, &[frozen(&["spec"])]));
+        errors.extend(claims::spec_unchanged(new, old, &["spec", "spec", "devices"]));
         errors
     },
     is_expensive: true,

@@ -4,9 +4,9 @@ mod difference;
 mod ephemeral;
 mod resize;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pintle_value::{Value, order::Ordered};
+use pintle_value::{Map, Value, order::Ordered};
 
 use super::validation::{
     APP_ARMOR, MIRROR, Options, check_annotations, check_pod, check_tolerations,
@@ -148,14 +148,14 @@ fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
 fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let old = Field::root(old);
     let known: BTreeSet<&str> = old.items("schedulingGates").map(|gate| gate.str("name")).collect();
-    for gate in spec.items("schedulingGates") {
-        let name = gate.get("name");
-        if !known.contains(name.text()) {
-            let words = format!(
-                "only deletion is allowed, but found new scheduling gate '{}'",
-                name.text()
-            );
-            errors.push(name.forbidden(words));
+    let gates: Vec<Field<'_>> = spec.items("schedulingGates").collect();
+    let last: BTreeMap<&str, usize> =
+        gates.iter().enumerate().map(|(i, gate)| (gate.str("name"), i)).collect();
+    for (i, gate) in gates.iter().enumerate() {
+        let name = gate.str("name");
+        if !known.contains(name) && last.get(name) == Some(&i) {
+            let words = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.push(gate.get("name").forbidden(words));
         }
     }
 }
@@ -177,6 +177,9 @@ fn check_rest(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let seconds = |spec: &Value| spec.get("terminationGracePeriodSeconds").and_then(Value::as_int);
     if seconds(old).is_some_and(|seconds| seconds < 0) && seconds(&munged) == Some(1) {
         restore(&mut munged, old, "terminationGracePeriodSeconds");
+    }
+    if munged.get("overhead").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        munged.make_object().remove("overhead");
     }
     let is_gated = !Field::root(old).get("schedulingGates").is_empty();
     if is_gated {

@@ -119,7 +119,11 @@ fn data_unchanged(new: &Value, old: Option<&Value>, data: &[&str]) -> Errors {
     if is_immutable(new) != Some(true) {
         errors.push(Error::forbidden(&path(&["immutable"]), FROZEN));
     }
-    let changed = data.iter().filter(|member| !same(new.get(member), old.get(member)));
+    // As in Go, an empty map of bytes is not equal to an absent one; it is stored as absent.
+    let is_empty =
+        |member: &str| new.get(member).and_then(Value::as_object).is_some_and(Map::is_empty);
+    let changed =
+        data.iter().filter(|member| !same(new.get(member), old.get(member)) || is_empty(member));
     errors.extend(changed.map(|member| Error::forbidden(&path(&[member]), FROZEN)));
     errors
 }

@@ -7,6 +7,7 @@ use pintle_value::Value;
 
 use super::{expressions::Selectors, named};
 use crate::{
+    checks::{IMMUTABLE, frozen, items, path, unchanged},
     field::{Errors, Field},
     pods,
     rules::{
@@ -87,6 +88,27 @@ impl<'a> Requests<'a> {
         let mut check = |name: &Field<'_>, errors: &mut Errors| self.check(name, errors);
         named::each_of_set(holder, "requests", (REQUESTS_MAX, ""), errors, &mut check);
     }
+}
+
+/// Checks that the spec is unchanged; `devices` is the path of its requests. As in Go, requirements of
+/// capacity without requests are not equal to absent ones.
+pub(super) fn spec_unchanged(new: &Value, old: Option<&Value>, devices: &[&str]) -> Errors {
+    let errors = unchanged(new, old, &[frozen(&["spec"])]);
+    let Some(old) = old.filter(|_| errors.is_empty()) else { return errors };
+    let has_capacity = |request: &Value| request.get("capacity").is_some_and(|it| !it.is_null());
+    let capacities = |object: &Value| -> Vec<bool> {
+        let devices = object.at(devices).unwrap_or(&Value::Null);
+        let requests = items(devices, &["requests"]).iter();
+        let wanted = |request| {
+            let alternatives = items(request, &["firstAvailable"]).iter();
+            alternatives.chain(request.get("exactly"))
+        };
+        requests.flat_map(wanted).map(has_capacity).collect()
+    };
+    if capacities(new) == capacities(old) {
+        return errors;
+    }
+    Error::invalid(&path(&["spec"]), new.get("spec").unwrap_or(&Value::Null), IMMUTABLE).into()
 }
 
 fn check_devices(devices: &Field<'_>, errors: &mut Errors) {
