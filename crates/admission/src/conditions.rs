@@ -20,7 +20,7 @@ impl Conditions {
         let conditions = owner.get("matchConditions").and_then(Value::as_array).unwrap_or_default();
         let read = |condition: &Value| {
             let text = condition.str_at(&["expression"]).unwrap_or_default();
-            compiler.compile(text, Expected::Bool)
+            compiler.compile(text.trim(), Expected::Bool)
         };
         Self(conditions.iter().map(read).collect())
     }

@@ -7,13 +7,17 @@ pub(crate) mod typed;
 use std::sync::Arc;
 
 use pintle_cel::{
-    Authorizer, Bindings, Budget, Composed, Composition, Declaration, Environment, Program,
-    ResourceCheck, SIZE_MAX, Type,
+    Authorizer, Bindings, Budget, CompileError, Composed, Composition, Declaration, Environment,
+    Program, ResourceCheck, SIZE_MAX, Type,
 };
-use pintle_value::Value;
+use pintle_meta::field::Error;
+use pintle_value::{Path, Value};
 
 const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
                              validation rules will be run";
+
+/// How the error begins that a constant part of an expression cannot be evaluated.
+const INSTANTIATION_FAILED: &str = "program instantiation failed: ";
 
 /// The name of the type of `variables` in messages.
 const VARIABLES: &str = "kubernetes.variables";
@@ -47,6 +51,20 @@ impl Expression {
     /// Returns the compilation error, if there is one.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.program.as_ref().err().map(String::as_str)
+    }
+
+    /// Returns the compilation error as that of the field at `path`.
+    pub(crate) fn error(&self, path: &Path) -> Option<Error> {
+        Some(error(path, &self.text, self.problem()?))
+    }
+}
+
+/// The error of the field with an expression that does not compile. Upstream calls it internal if
+/// the expression is correct, but a constant part of it cannot be evaluated.
+pub(crate) fn error(path: &Path, text: &str, why: &str) -> Error {
+    match why.starts_with(INSTANTIATION_FAILED) {
+        true => Error::internal(path, why),
+        false => Error::invalid(path, &text.into(), why),
     }
 }
 
@@ -177,10 +195,14 @@ impl Compiler {
             _ => self.authorized.clone(),
         };
         let program = self.with_variables(environment, text).compile(text);
-        let program = program.map_err(|why| format!("compilation failed: {why}"))?;
-        match expected.type_error(program.output_type()) {
+        let output = match &program {
+            Ok(program) => program.output_type(),
+            Err(CompileError::Constant(_, output)) => output,
+            Err(why) => return Err(format!("compilation failed: {why}")),
+        };
+        match expected.type_error(output) {
             Some(why) => Err(why),
-            None => Ok(program),
+            None => program.map_err(|why| format!("{INSTANTIATION_FAILED}{why}")),
         }
     }
 

@@ -286,10 +286,7 @@ pub(crate) fn problems(configuration: &Value) -> field::Errors {
         let path = Path::new("webhooks").index(index).field("matchConditions");
         let conditions = webhook.conditions.iter().flat_map(|all| all.expressions());
         for (index, condition) in conditions.enumerate() {
-            let path = path.index(index).field("expression");
-            let text = Value::from(condition.text.as_str());
-            let error = condition.problem().map(|why| field::Error::invalid(&path, &text, why));
-            problems.extend(error);
+            problems.extend(condition.error(&path.index(index).field("expression")));
         }
     }
     problems

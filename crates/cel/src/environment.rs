@@ -80,7 +80,7 @@ impl Environment {
         let Some(checked) = checked else { return Err(issues.sorted().into()) };
         let estimate = cost::estimate(&root, &checked, &self.scope);
         let plan = plan::plan(&root, &checked, self.scope.composed(), allowance)
-            .map_err(CompileError::Constant)?;
+            .map_err(|why| CompileError::Constant(why, checked.type_of(&root).clone()))?;
         Ok(Program::new(plan, &root, &checked, estimate, &self.scope))
     }
 }

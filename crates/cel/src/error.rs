@@ -3,16 +3,17 @@
 use std::fmt;
 
 use crate::source::Issues;
+use crate::types::Type;
 
 /// Why an expression does not compile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
     /// It has syntax or type errors.
     #[error(transparent)]
     Issues(#[from] Issues),
-    /// A constant part of it cannot be evaluated.
+    /// It is correct and has a value of this type, but a constant part of it cannot be evaluated.
     #[error("{0}")]
-    Constant(EvalError),
+    Constant(EvalError, Type),
     /// The expressions before it have used up the allowance that it shares with them.
     #[error("the expressions of the object are too large together")]
     Spent,

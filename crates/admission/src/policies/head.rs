@@ -4,7 +4,7 @@ use pintle_meta::{GroupVersion, field, object};
 use pintle_value::{Path, Str, Value};
 
 use crate::conditions::Conditions;
-use crate::expressions::{ANYTHING, Compiler, Expression, Variables};
+use crate::expressions::{self, ANYTHING, Compiler, Variables};
 
 /// The parameter kind and the CEL environment of a policy.
 #[derive(Debug)]
@@ -60,21 +60,14 @@ impl Head {
     pub(super) fn problems(&self) -> field::Errors {
         let conditions = self.conditions.expressions().enumerate();
         let conditions = conditions.filter_map(|(index, condition)| {
-            problem(condition, &at("matchConditions", index, "expression"))
+            condition.error(&at("matchConditions", index, "expression"))
         });
         let variables = self.variables.problems().enumerate();
         let variables = variables.filter_map(|(index, (text, why))| {
-            let path = at("variables", index, "expression");
-            Some(field::Error::invalid(&path, &Value::from(text), why?))
+            Some(expressions::error(&at("variables", index, "expression"), text, why?))
         });
         conditions.chain(variables).collect()
     }
-}
-
-/// The error of an expression at a path.
-pub(super) fn problem(expression: &Expression, path: &Path) -> Option<field::Error> {
-    let text = Value::from(expression.text.as_str());
-    Some(field::Error::invalid(path, &text, expression.problem()?))
 }
 
 /// The path to a member of an item of a list of a policy.

@@ -51,7 +51,7 @@ fn outcome(row: &Value, objects: &Value) -> Vec<String> {
                 format!("issues: {found}")
             }];
         }
-        Err(CompileError::Constant(error)) => return vec![format!("error: PROGRAM {error}")],
+        Err(CompileError::Constant(error, _)) => return vec![format!("error: PROGRAM {error}")],
         Err(error @ CompileError::Spent) => return vec![error.to_string()],
     };
     let mut lines = vec![format!("type: {}", program.output_type())];

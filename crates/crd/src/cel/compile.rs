@@ -122,7 +122,7 @@ fn program(
     allowance: &mut Allowance,
 ) -> Result<Program, String> {
     environment.compile_within(allowance, expression).map_err(|error| match error {
-        CompileError::Constant(error) => format!("instantiation failed: {error}"),
+        CompileError::Constant(error, _) => format!("instantiation failed: {error}"),
         error => format!("compilation failed: {error}"),
     })
 }

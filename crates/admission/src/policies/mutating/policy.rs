@@ -5,7 +5,7 @@ use pintle_value::{Path, Value};
 
 use crate::expressions::{Expected, Expression};
 use crate::policies::Compiled;
-use crate::policies::head::{Head, items, problem, text};
+use crate::policies::head::{Head, items, text};
 
 /// A MutatingAdmissionPolicy.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Policy {
         let (head, (mutations, wants_reinvocation)) = Head::read(policy, true, |spec, compiler| {
             let expression = |mutation: &Value, member: &str, expected| {
                 let text = mutation.str_at(&[member, "expression"]).unwrap_or_default();
-                compiler.compile(text, expected)
+                compiler.compile(text.trim(), expected)
             };
             let mutation = |mutation: &Value| match text(mutation, "patchType") {
                 "JSONPatch" => {
@@ -60,7 +60,7 @@ impl Policy {
                 Mutation::Apply(expression) => ("applyConfiguration", expression),
                 Mutation::Patch(expression) => ("jsonPatch", expression),
             };
-            problems.extend(problem(expression, &path.field(member).field("expression")));
+            problems.extend(expression.error(&path.field(member).field("expression")));
         }
         problems
     }

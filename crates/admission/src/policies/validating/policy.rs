@@ -5,7 +5,7 @@ use pintle_value::{Str, Value};
 
 use crate::expressions::{Compiler, Expected, Expression};
 use crate::policies::Compiled;
-use crate::policies::head::{Head, at, items, problem, text};
+use crate::policies::head::{Head, at, items, text};
 
 /// The reasons that a validation can set instead of `Invalid`.
 const REASONS: [Reason; 3] =
@@ -61,15 +61,15 @@ impl Policy {
         let mut problems = self.head.problems();
         for (index, validation) in self.validations.iter().enumerate() {
             let path = |member| at("validations", index, member);
-            problems.extend(problem(&validation.expression, &path("expression")));
+            problems.extend(validation.expression.error(&path("expression")));
             let message = validation.message_expression.as_ref();
             problems.extend(
-                message.and_then(|expression| problem(expression, &path("messageExpression"))),
+                message.and_then(|expression| expression.error(&path("messageExpression"))),
             );
         }
         for (index, annotation) in self.annotations.iter().enumerate() {
             let path = at("auditAnnotations", index, "valueExpression");
-            problems.extend(problem(&annotation.value, &path));
+            problems.extend(annotation.value.error(&path));
         }
         problems
     }

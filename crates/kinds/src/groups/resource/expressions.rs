@@ -73,12 +73,22 @@ impl Selectors {
 /// Checks an expression.
 fn check(field: &Field<'_>, allowance: &mut Allowance) -> Option<Error> {
     let expression = field.text();
-    match environment().compile_within(allowance, expression) {
-        Err(error) => Some(field.invalid_as(expression, format!("compilation failed: {error}"))),
-        Ok(program) if !matches!(program.output_type(), Type::Bool | Type::Dyn) => {
-            let output = program.output_type();
-            let words = format!("must evaluate to bool or the unknown type, not {output}");
-            Some(field.invalid_as(expression, words))
+    let program = environment().compile_within(allowance, expression);
+    let output = match &program {
+        Ok(program) => program.output_type(),
+        Err(CompileError::Constant(_, output)) => output,
+        Err(why) => {
+            return Some(field.invalid_as(expression, format!("compilation failed: {why}")));
+        }
+    };
+    if !matches!(output, Type::Bool | Type::Dyn) {
+        let words = format!("must evaluate to bool or the unknown type, not {output}");
+        return Some(field.invalid_as(expression, words));
+    }
+    match program {
+        Err(why) => {
+            let words = format!("program instantiation failed: {why}");
+            Some(Error::internal(&field.path(), words))
         }
         Ok(program) if program.estimate().max > COST_MAX => {
             Some(field.forbidden("too complex, exceeds cost limit"))
