@@ -138,6 +138,21 @@ impl Url {
         &self.scheme
     }
 
+    /// The host, with its port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The user information, escaped; `None` if it has none.
+    pub fn user(&self) -> Option<String> {
+        let (name, password) = self.user.as_ref()?;
+        let escaped = |text: &[u8]| escape(text, Part::User);
+        Some(match password {
+            None => escaped(name),
+            Some(password) => format!("{}:{}", escaped(name), escaped(password)),
+        })
+    }
+
     /// Whether it has user information.
     pub const fn has_user(&self) -> bool {
         self.user.is_some()

@@ -23,6 +23,8 @@ use crate::value::format;
 
 use strictness::Sent;
 
+pub use conversion::check_webhook_url;
+
 /// Validates a definition; `old` is the one that an update replaces.
 pub fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = validate_sent(Sent::V1, new, old);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pintle_crd::check_webhook_url;
 use pintle_meta::{field::Error, names, validation};
 use pintle_value::Value;
 
@@ -107,7 +108,7 @@ fn full_name(name: &Field<'_>, errors: &mut Errors) {
 fn check_client(config: &Field<'_>, errors: &mut Errors) {
     let (url, service) = (config.get("url"), config.get("service"));
     match (url.is_set(), service.is_set()) {
-        (true, false) => check_url(&url, errors),
+        (true, false) => check_webhook_url(url.text(), &url.path(), errors),
         (false, true) => {
             // Upstream's paths swap the two names.
             for (member, called) in [("namespace", "name"), ("name", "namespace")] {
@@ -120,33 +121,6 @@ fn check_client(config: &Field<'_>, errors: &mut Errors) {
             check_path(&service.get("path"), errors);
         }
         _ => errors.push(config.required("exactly one of url or service is required")),
-    }
-}
-
-/// Checks the URL. As in upstream, an error shows only the wrong part.
-fn check_url(url: &Field<'_>, errors: &mut Errors) {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let text = url.text();
-    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = rest.split('/').next().filter(|_| !scheme.is_empty()).unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if scheme != "https" {
-        let words = format!("'https' is the only allowed URL scheme{FORM}");
-        errors.push(url.invalid_as(scheme, words));
-    }
-    if host.is_empty() {
-        errors.push(url.invalid_as("", format!("host must be specified{FORM}")));
-    }
-    for (part, words) in [
-        (user, "user information is not permitted in the URL"),
-        (fragment, "fragments are not permitted in the URL"),
-        (query, "query parameters are not permitted in the URL"),
-    ] {
-        if !part.is_empty() {
-            errors.push(url.invalid_as(part, words));
-        }
     }
 }
 
