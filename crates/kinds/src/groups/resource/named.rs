@@ -41,9 +41,8 @@ pub(super) fn pool(field: &Field<'_>, errors: &mut Errors) {
 pub(super) fn qualified(field: &Field<'_>, name: &str, errors: &mut Errors) {
     match name.split_once('/') {
         None => identifier(field, name, errors),
-        Some((_, rest)) if rest.contains('/') => {
-            errors.push(field.invalid_as(name, "must not contain more than one slash"));
-        }
+        // Upstream accepts such names.
+        Some((_, rest)) if rest.contains('/') => {}
         Some((domain, name)) => {
             if domain.is_empty() {
                 errors.push(field.invalid_as("", "the domain must not be empty"));
@@ -68,20 +67,52 @@ pub(super) fn fully_qualified(field: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a UUID in its canonical form.
+/// Checks a UUID, which must be in its canonical form.
 pub(super) fn uuid(text: &str) -> Vec<String> {
-    let fits = |(i, byte): (usize, u8)| match i {
-        8 | 13 | 18 | 23 => byte == b'-',
-        _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
-    };
-    if text.len() == 36 && text.bytes().enumerate().all(fits) {
-        return Vec::new();
+    let is_lower = |byte: u8| !byte.is_ascii_uppercase();
+    match uuid_error(text) {
+        Some(why) => vec![format!("error validating uid: {why}")],
+        None if text.len() == UUID_LENGTH && text.bytes().all(is_lower) => Vec::new(),
+        None => vec![
+            "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with \
+             lowercase hexadecimal characters"
+                .to_owned(),
+        ],
     }
-    vec![
-        "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with \
-         lowercase hexadecimal characters"
-            .to_owned(),
-    ]
+}
+
+const UUID_LENGTH: usize = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".len();
+
+/// Returns why the text is none of the forms of a UUID that upstream's library knows: 32 digits, the
+/// canonical form, and this as a URN or in brackets.
+fn uuid_error(text: &str) -> Option<String> {
+    const FORMAT: &str = "invalid UUID format";
+    const URN: &str = "urn:uuid:";
+    const URN_LENGTH: usize = URN.len() + UUID_LENGTH;
+    const BRACKETED_LENGTH: usize = UUID_LENGTH + 2;
+    let is_digit = |byte: &u8| byte.is_ascii_hexdigit();
+    let bytes = text.as_bytes();
+    let canonical = match bytes.len() {
+        32 => return (!bytes.iter().all(is_digit)).then(|| FORMAT.to_owned()),
+        UUID_LENGTH => bytes,
+        URN_LENGTH if bytes[..URN.len()].eq_ignore_ascii_case(URN.as_bytes()) => {
+            &bytes[URN.len()..]
+        }
+        URN_LENGTH => {
+            let prefix = String::from_utf8_lossy(&bytes[..URN.len()]);
+            return Some(format!("invalid urn prefix: {prefix:?}"));
+        }
+        BRACKETED_LENGTH if (bytes[0], bytes[BRACKETED_LENGTH - 1]) == (b'{', b'}') => {
+            &bytes[1..=UUID_LENGTH]
+        }
+        BRACKETED_LENGTH => return Some("invalid bracketed UUID format".to_owned()),
+        length => return Some(format!("invalid UUID length: {length}")),
+    };
+    let fits = |(i, byte): (usize, &u8)| match i {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => is_digit(byte),
+    };
+    (!canonical.iter().enumerate().all(fits)).then(|| FORMAT.to_owned())
 }
 
 fn identifier(field: &Field<'_>, name: &str, errors: &mut Errors) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use pintle_meta::field::Error;
-use pintle_value::{Value, order::Ordered};
+use pintle_value::{Value, json, order::Ordered};
 
 use super::{
-    claims::{Requests, check_config, check_raw, check_toleration},
+    claims::{Requests, check_config, check_raw},
     named,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     conditions,
     field::{Errors, Field},
     pods,
-    rules::{Rule::Formatted, check, choice},
+    rules::{Rule::Given, check, choice},
 };
 
 const CONSUMERS_MAX: usize = 256;
@@ -102,6 +102,12 @@ fn joined([driver, pool, device, share]: Device<'_>) -> String {
     name
 }
 
+/// A device in upstream's internal form.
+fn shown(device: Device<'_>) -> String {
+    let [driver, pool, device, share] = device.map(|text| json::to_string(&text.into()));
+    format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{device},"ShareID":{share}}}"#)
+}
+
 /// Only an allocated claim can be reserved, and a terminating one gets no new reservation.
 fn check_reserved(claim: &Field<'_>, old: &Value, errors: &mut Errors) {
     let status = claim.get("status");
@@ -128,7 +134,6 @@ fn check_allocation(allocation: &Field<'_>, requests: &Requests<'_>, errors: &mu
         requests.check(&result.get("request"), errors);
         check_name(result, errors);
         check_bindings(result, errors);
-        result.items("tolerations").for_each(|toleration| check_toleration(&toleration, errors));
     });
     named::each(&devices, "config", CONFIGS_MAX, errors, &mut |config, errors| {
         choice(&config.get("source"), &["FromClaim", "FromClass"], errors);
@@ -144,14 +149,15 @@ fn check_name(holder: &Field<'_>, errors: &mut Errors) {
     named::driver(&holder.get("driver"), errors);
     named::pool(&holder.get("pool"), errors);
     named::label(&holder.get("device"), errors);
-    check(holder, &[Formatted("shareID", named::uuid)], errors);
+    check(holder, &[Given("shareID", named::uuid)], errors);
 }
 
 fn check_device(field: &Field<'_>, allocated: &BTreeSet<Device<'_>>, errors: &mut Errors) {
     check_name(field, errors);
     let name = device(field.value());
     if !allocated.contains(&name) {
-        errors.push(field.invalid_as(joined(name), "must be an allocated device in the claim"));
+        let words = "must be an allocated device in the claim";
+        errors.push(Error::invalid_shown(&field.path(), shown(name), words));
     }
     let count = field.items("conditions").len();
     if count > CONDITIONS_MAX {
