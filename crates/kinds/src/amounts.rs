@@ -55,9 +55,9 @@ fn is_quota_huge(name: &str) -> bool {
     is_huge(name) || name.starts_with(QUOTA_HUGE_PAGES)
 }
 
-/// Whether the name is a compute resource, which scopes of running pods can limit.
-pub(crate) fn is_computed(name: &str) -> bool {
-    COMPUTED.contains(&name)
+/// Whether the name is a compute resource that scopes of running pods can limit.
+pub(crate) fn is_scoped(name: &str) -> bool {
+    COMPUTED.contains(&name) && !name.ends_with("ephemeral-storage")
 }
 
 /// The rule for any resource: a standard name or one with a domain.

@@ -55,8 +55,8 @@ pub(crate) use update::{
 };
 pub(crate) use validation::{
     CLAIM_SPEC as CLAIM_RULES, LABELS_MISMATCH, Options, access_modes, check_claim_metadata,
-    check_node_selector, check_persistent_sources, check_template, check_template_metadata,
-    check_tolerations, local_path, preemption_policy, validate_pod,
+    check_fixed_overhead, check_node_selector, check_persistent_sources, check_template,
+    check_template_metadata, check_tolerations, local_path, preemption_policy, validate_pod,
 };
 pub(crate) use warnings::{
     old_label, warn_of_claim, warn_of_name, warn_of_node_selector, warn_of_pod, warn_of_sources,

@@ -13,7 +13,7 @@ const SECONDS_MAX: i64 = 7_862_400;
 /// Checks a signer's name, such as `example.com/signer`.
 pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
     const DOMAIN_LENGTH_MAX: usize = 253;
-    const PATH_LENGTH_MAX: usize = 253 + 63 + 1;
+    const LENGTH_MAX: usize = 253 + 1 + 253 + 1 + 63;
     let text = signer.text();
     if text.is_empty() {
         return errors.push(signer.required(""));
@@ -35,8 +35,8 @@ pub(crate) fn signer_name(signer: &Field<'_>, errors: &mut Errors) {
         errors.push(signer.invalid_as(domain, words));
     }
     check_labels(signer, path, names::dns1123_subdomain, errors);
-    if path.len() > PATH_LENGTH_MAX {
-        errors.push(Error::too_long(&signer.path(), PATH_LENGTH_MAX));
+    if text.len() > LENGTH_MAX {
+        errors.push(Error::too_long(&signer.path(), LENGTH_MAX));
     }
 }
 

@@ -6,7 +6,6 @@ use pintle_meta::{field::Error, names};
 use pintle_value::json;
 
 use crate::{
-    amounts,
     checks::{frozen, unchanged},
     field::{Errors, Field},
     kind::{Kind, kind},
@@ -45,7 +44,7 @@ const RUNTIME_CLASS: Strategy = Strategy {
 
 const RULES: Rules = &[
     Named("handler", names::dns1123_label),
-    At("overhead", &[Do(check_overhead)]),
+    At("overhead", &[Do(pods::check_fixed_overhead)]),
     At("scheduling", &[Labels("nodeSelector"), Do(pods::check_tolerations), Do(same_tolerations)]),
 ];
 
@@ -63,15 +62,5 @@ fn same_tolerations(scheduling: &Field<'_>, errors: &mut Errors) {
             );
             errors.push(Error { value: Some(shown), ..toleration.duplicate() });
         }
-    }
-}
-
-/// Checks the overhead of pods of the class. Upstream checks it as limits.
-fn check_overhead(overhead: &Field<'_>, errors: &mut Errors) {
-    let fixed = overhead.get("podFixed");
-    let limits = fixed.called("limits");
-    for (name, field) in limits.pairs() {
-        amounts::container_name(&field, name, errors);
-        amounts::amount(&field, name, errors);
     }
 }

@@ -358,11 +358,18 @@ fn check_allocated_name(
 
 fn check_health(allocated: &Field<'_>, errors: &mut Errors) {
     const HEALTHS: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
+    const MESSAGE_LENGTH_MAX: usize = 1024;
     let mut seen = BTreeSet::new();
     for resource in allocated.items("resources") {
         let health = resource.get("health");
         if !HEALTHS.contains(&health.text()) {
             errors.push(health.not_supported(HEALTHS));
+        }
+        let message = resource.get("message");
+        if message.is_set() && message.is_empty() {
+            errors.push(message.required("must be non-empty if specified"));
+        } else if message.text().len() > MESSAGE_LENGTH_MAX {
+            errors.push(Error::too_long(&message.path(), MESSAGE_LENGTH_MAX));
         }
         if !seen.insert(resource.str("resourceID")) {
             errors.push(resource.get("resourceID").duplicate());

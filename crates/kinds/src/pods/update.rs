@@ -144,7 +144,7 @@ fn check_added_tolerations(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Checks that scheduling gates are only removed.
+/// Checks that scheduling gates are only removed. Of new gates with one name, the last is reported.
 fn check_removed_gates(spec: &Field<'_>, old: &Value, errors: &mut Errors) {
     let old = Field::root(old);
     let known: BTreeSet<&str> = old.items("schedulingGates").map(|gate| gate.str("name")).collect();

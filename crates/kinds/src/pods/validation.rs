@@ -31,6 +31,7 @@ pub(crate) use annotations::{
 };
 pub(crate) use containers::is_sidecar;
 pub(crate) use options::Options;
+pub(crate) use resources::check_fixed_overhead;
 pub(crate) use scheduling::check_tolerations;
 pub(crate) use security::app_armor_profile;
 pub(crate) use volumes::{

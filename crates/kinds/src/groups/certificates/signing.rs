@@ -230,7 +230,8 @@ fn check_conditions(status: &Field<'_>, old: &Value, errors: &mut Errors) {
             _ => false,
         };
         if is_split && !were_both {
-            errors.push(kind.invalid("Approved and Denied conditions are mutually exclusive"));
+            let words = "Approved and Denied conditions are mutually exclusive";
+            errors.push(status.get("conditions").of(kind.value()).invalid(words));
         }
         if !seen.insert(kind.text().to_owned()) && stored(kind.text()) < 2 {
             errors.push(kind.duplicate());

@@ -157,7 +157,6 @@ pub(in crate::groups) fn check_inline(spec: &Field<'_>, errors: &mut Errors) {
         let words = "may not specify volumeMode other than Filesystem";
         refuse_inline(spec, "volumeMode", words, errors);
     }
-    check(spec, ATTRIBUTES, errors);
 }
 
 const INLINE: &str = "in the context of inline volumes";

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pintle_meta::{names, object};
-use pintle_value::Value;
+use pintle_meta::{field::Error, names, object};
+use pintle_value::{Value, json};
 
 use super::mandatory;
 use crate::{
@@ -45,8 +45,9 @@ pub(super) fn validate_schema(schema: &Value) -> Errors {
     if let Some(method) = spec.find("distinguisherMethod") {
         let allowed = &["ByNamespace", "ByUser"];
         if !allowed.contains(&method.str("type")) {
-            let kind = method.get("type");
-            errors.push(kind.of(method.value()).not_supported(allowed));
+            // The error shows the method in upstream's internal form.
+            let shown = format!(r#"{{"Type":{}}}"#, json::to_string(method.get("type").value()));
+            errors.push(Error { value: Some(shown), ..method.get("type").not_supported(allowed) });
         }
     }
     let level = spec.get("priorityLevelConfiguration");

@@ -38,6 +38,13 @@ pub(super) fn check_overhead(spec: &Spec<'_>, errors: &mut Errors) {
     }
 }
 
+/// Checks the overhead of a class of pods. Upstream checks it as limits.
+pub(crate) fn check_fixed_overhead(overhead: &Field<'_>, errors: &mut Errors) {
+    let (fixed, mut kinds) = (overhead.get("podFixed"), Kinds::default());
+    check_list(&fixed.called("limits"), container_name, Options::default(), &mut kinds, errors);
+    kinds.check(overhead, errors);
+}
+
 /// Checks requests and limits, and that requests are within limits.
 fn check_requirements(
     resources: &Field<'_>,

@@ -172,5 +172,6 @@ fn check_label_keys(constraint: &Field<'_>, errors: &mut Errors) {
     for key in constraint.items("matchLabelKeys") {
         key.all_invalid(names::qualified_name(key.text()), errors);
     }
-    affinity::check_merged_keys(constraint, &list.path(), errors);
+    // Upstream leaves the list out of this path.
+    affinity::check_merged_keys(constraint, &constraint.path(), errors);
 }

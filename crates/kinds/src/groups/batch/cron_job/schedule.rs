@@ -1,11 +1,13 @@
 //! Cron schedules of five fields, and the descriptors for some of them.
 //!
-//! The name of a time zone is not checked. The messages are those of upstream's cron library,
-//! except that of a time zone without a schedule, for which the library panics.
+//! The messages are those of upstream's cron library, except that of a time zone without a schedule,
+//! for which the library panics.
 
 use std::ops::RangeInclusive;
 
 use pintle_meta::duration;
+
+use super::time_zone;
 
 /// A field's values, and their names.
 struct Field {
@@ -38,9 +40,12 @@ fn check(schedule: &str) -> Result<(), String> {
     let mut schedule = schedule;
     if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
         let (zone, rest) = schedule.split_once(' ').unwrap_or((schedule, ""));
+        let zone = zone.split_once('=').map_or(zone, |(_, zone)| zone);
         if rest.is_empty() {
-            let zone = zone.split_once('=').map_or(zone, |(_, zone)| zone);
             return Err(format!("provided bad location {zone}: no schedule follows"));
+        }
+        if let Some(why) = time_zone::wrong_location(zone) {
+            return Err(format!("provided bad location {zone}: {why}"));
         }
         schedule = rest.trim();
     }

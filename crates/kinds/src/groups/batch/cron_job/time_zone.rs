@@ -22,9 +22,22 @@ pub(super) fn check(zone: &Field<'_>, errors: &mut Errors) {
         if name != "Local" {
             errors.push(unknown());
         }
-    } else if !NAMES.split_ascii_whitespace().any(|known| known == name) {
+    } else if !is_known(name) {
         errors.push(unknown());
     }
+}
+
+/// Returns why Go finds no time zone of this name, which may also be absent or `Local`.
+pub(super) fn wrong_location(name: &str) -> Option<String> {
+    if name.starts_with(['/', '\\']) || name.contains("..") {
+        return Some("time: invalid location name".to_owned());
+    }
+    let is_found = matches!(name, "" | "Local") || is_known(name);
+    (!is_found).then(|| format!("unknown time zone {name}"))
+}
+
+fn is_known(name: &str) -> bool {
+    NAMES.split_ascii_whitespace().any(|known| known == name)
 }
 
 fn is_part(part: &str) -> bool {

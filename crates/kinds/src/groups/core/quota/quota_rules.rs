@@ -85,7 +85,7 @@ fn is_within(scope: &str, name: &str) -> bool {
     match scope {
         "BestEffort" => name == "pods",
         "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
-        _ => name == "pods" || amounts::is_computed(name),
+        _ => name == "pods" || amounts::is_scoped(name),
     }
 }
 
