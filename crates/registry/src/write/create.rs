@@ -233,11 +233,13 @@ impl Write<'_> {
     /// upstream, an object with a `generateName` counts as one whose name was generated.
     fn taken(&self, tree: &Value) -> Status {
         let resource = &self.target.resource;
-        let (group_resource, name) = (resource.group_resource(), object::name(tree));
+        let (mut taken, name) = (resource.group_resource(), object::name(tree));
         let mut status = if object::text(tree, "generateName").is_empty() {
-            Status::already_exists(&group_resource, name)
+            Status::already_exists(&taken, name)
         } else {
-            Status::generate_name_conflict(&group_resource, name, 1)
+            // Upstream names the group of the stored kind, which differs for one kind: Event.
+            taken.group = resource.storage_kind.group.clone();
+            Status::generate_name_conflict(&taken, name, 1)
         };
         let existing = self.registry.peek(resource, &self.target.namespace, name);
         let existing = existing.and_then(|existing| existing.tree().ok());
