@@ -8,13 +8,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, select_all};
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, FuturesUnordered, StreamExt, select_all};
 use pintle_meta::{Reason, Status};
 use pintle_registry::request::ListOptions;
 use pintle_registry::results::Event;
 use pintle_registry::watch::Watch;
-use pintle_registry::{Object, Resource};
+use pintle_registry::{Object, Registry, Resource};
 use pintle_value::Str;
 
 use crate::retry::{DELAY_MAX, Queue};
@@ -100,15 +100,15 @@ pub(crate) fn its_namespace(object: &Object) -> Option<Str> {
 
 /// Runs the loop, without end.
 pub(crate) async fn work(environment: &Environment, reconciler: &dyn Reconciler) {
-    let sources = reconciler.sources();
-    let mut watches: Vec<Option<Watch>> = sources.iter().map(|_| None).collect();
+    let sources = reconciler.sources().into_iter();
+    let mut changes = select_all(sources.map(|source| names(&environment.registry, source)));
     let measures = environment.queues.with([reconciler.queue()]);
     let mut queue = Queue::<Str>::measured(measures, reconciler.delay_max());
     let mut in_progress = FuturesUnordered::new();
     loop {
         // No branch has priority, so that names are reconciled under steady changes, too.
         tokio::select! {
-            names = follow(environment, &sources, &mut watches) => {
+            Some(names) = changes.next() => {
                 names.iter().for_each(|name| queue.enqueue(name, reconciler.delay()));
             }
             names = reconciler.further_names() => {
@@ -151,40 +151,44 @@ fn handle_result(
     }
 }
 
-/// Waits for changes and returns the names that they enqueue. A watch that ended is started again
-/// and lists all objects. Cancel safe.
-async fn follow(
-    environment: &Environment,
-    sources: &[Source],
-    watches: &mut [Option<Watch>],
-) -> Vec<Str> {
-    for (source, watch) in sources.iter().zip(watches.iter_mut()) {
-        while watch.is_none() {
-            let all = target(&source.resource, "", "", "");
-            match environment.registry.watch(&all, &source.selection).await {
-                Ok(begun) => *watch = Some(begun),
-                Err(status) => {
-                    tracing::warn!(%status, "cannot watch {}; will try again", source.resource.resource.resource);
-                    tokio::time::sleep(WATCH_DELAY).await;
+/// The names that the changes of a source enqueue, without end. A watch that ended is started again
+/// and lists all objects.
+fn names(registry: &Registry, source: Source) -> BoxStream<'_, Vec<Str>> {
+    let next = move |(source, watch): (Source, Option<Watch>)| async move {
+        let mut watch = match watch {
+            Some(watch) => watch,
+            None => start(registry, &source).await,
+        };
+        let events = watch.next().await;
+        let mut is_over = events.is_none();
+        let mut names = Vec::new();
+        for event in events.into_iter().flatten() {
+            match event {
+                Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
+                    names.extend((source.name)(&object));
                 }
+                Event::Bookmark { .. } => {}
+                Event::Error(_) => is_over = true,
             }
         }
-    }
-    let next = watches.iter_mut().flatten().map(|watch| Box::pin(watch.next()));
-    let (events, index, _) = select_all(next).await;
-    let mut names = Vec::new();
-    let mut is_over = events.is_none();
-    for event in events.into_iter().flatten() {
-        match event {
-            Event::Added(object) | Event::Modified(object) | Event::Deleted(object) => {
-                names.extend((sources[index].name)(&object));
-            }
-            Event::Bookmark { .. } => {}
-            Event::Error(_) => is_over = true,
-        }
-    }
-    if is_over {
-        watches[index] = None;
-    }
-    names
+        Some((names, (source, (!is_over).then_some(watch))))
+    };
+    stream::unfold((source, None), next).boxed()
 }
+
+/// Starts the watch of a source, as soon as that is possible. Other sources are followed meanwhile.
+async fn start(registry: &Registry, source: &Source) -> Watch {
+    let all = target(&source.resource, "", "", "");
+    loop {
+        match registry.watch(&all, &source.selection).await {
+            Ok(watch) => return watch,
+            Err(status) => {
+                tracing::warn!(%status, "cannot watch {}; will try again", source.resource.resource.resource);
+                tokio::time::sleep(WATCH_DELAY).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
