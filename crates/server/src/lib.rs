@@ -27,6 +27,7 @@ mod connection;
 mod console;
 mod cors;
 mod discovery;
+mod document_hash;
 mod effective_version;
 mod encryption;
 mod error;

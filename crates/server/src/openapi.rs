@@ -17,10 +17,10 @@ use pintle_meta::Status;
 use pintle_registry::work;
 
 use crate::aggregation::{Converted, V2};
+use crate::document_hash::document_hash;
 use crate::handlers::Call;
 use crate::respond::Response;
 use document::{Document, Format, Wanted, bare, forever, redirect_to_current};
-pub(crate) use pages::document_hash;
 use pages::{hashes, open_id};
 use writing::build;
 

@@ -87,7 +87,7 @@ pub fn check_webhook_url(text: &str, path: &Path, errors: &mut Errors) {
         Ok(url) => url,
         Err(why) => {
             return errors
-                .push(Error::required(path, &format!("url must be a valid URL: {why}{FORM}")));
+                .push(Error::required(path, format!("url must be a valid URL: {why}{FORM}")));
         }
     };
     let mut invalid = |shown: &str, words: &str| {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::discovery::read;
 use super::{Aggregation, ApiService};
-use crate::openapi::document_hash;
+use crate::document_hash::document_hash;
 
 /// The documents of a group version.
 #[derive(Clone, Debug, Default, PartialEq)]

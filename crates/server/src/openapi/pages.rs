@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pintle_registry::Resource;
 use pintle_schema::openapi::{self, GroupVersion, Page};
-use sha2::{Digest, Sha512};
 
 use super::{OpenApi, V3};
+use crate::document_hash::document_hash;
 use crate::handlers::Call;
 use crate::paths;
 use crate::version;
@@ -104,9 +104,4 @@ fn described(resource: &Resource) -> openapi::Resource {
         subresources: subresources.collect(),
         described: resource.described.clone(),
     }
-}
-
-/// The hash in a document's URL.
-pub(crate) fn document_hash(bytes: &[u8]) -> String {
-    Sha512::digest(bytes).iter().map(|byte| format!("{byte:02X}")).collect()
 }
