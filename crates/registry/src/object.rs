@@ -22,7 +22,7 @@ use crate::encodings::Encodings;
 use crate::{Resource, SelectableField};
 use body::{Body, Divided, Settled};
 pub(crate) use field_sets::FieldSets;
-pub(crate) use head::Head;
+pub(crate) use head::ObjectHead;
 use head::{OWNED_FIELDS, read_head};
 pub use index::Index;
 pub use template::{FRAME_TAIL, frame_head};
@@ -265,7 +265,7 @@ impl Object {
     ///
     /// # Errors
     /// If the bytes are not valid.
-    pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<Head, Unreadable> {
+    pub(crate) fn head(&self, paths: &[&[&str]]) -> Result<ObjectHead, Unreadable> {
         self.check()?;
         let text = json::text(self.abridged());
         let head = read_head(&mut Reader::of_valid(&text), paths);

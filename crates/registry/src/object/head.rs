@@ -7,14 +7,14 @@ use pintle_value::token::Tokens as _;
 use pintle_value::{Map, Str, Value};
 
 /// A part of an object's stored form.
-pub(crate) struct Head {
+pub(crate) struct ObjectHead {
     /// Its `apiVersion`, `metadata` and some other members.
     pub(crate) tree: Value,
     /// Where the metadata is in the object's abridged JSON; empty if that is unknown.
     pub(crate) metadata: Range<usize>,
 }
 
-impl Head {
+impl ObjectHead {
     /// Whether it is known where the metadata is, so that the rest can be copied.
     pub(crate) const fn is_located(&self) -> bool {
         self.metadata.start < self.metadata.end
@@ -25,7 +25,7 @@ impl Head {
 pub(super) fn read_head(
     reader: &mut Reader<'_>,
     paths: &[&[&str]],
-) -> Result<Head, pintle_value::Error> {
+) -> Result<ObjectHead, pintle_value::Error> {
     let (mut tree, mut metadata) = (Map::new(), 0..0);
     let mut to_find = 2 + paths.len();
     reader.value()?;
@@ -56,7 +56,7 @@ pub(super) fn read_head(
             }
         }
     }
-    Ok(Head { tree: tree.into(), metadata })
+    Ok(ObjectHead { tree: tree.into(), metadata })
 }
 
 /// The path of the members that [`Object::tree`] leaves as raw JSON.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pintle_store::{Kind, Template};
 use pintle_value::{Value, json};
 
-use super::{Head, Object};
+use super::{Object, ObjectHead};
 use crate::ResourceDefinition;
 
 /// Returns the range of the object in a watch frame of `len` bytes.
@@ -49,7 +49,7 @@ pub(crate) fn template(definition: &ResourceDefinition, object: &Value, kind: Ki
 pub(crate) fn template_with_metadata(
     definition: &ResourceDefinition,
     stored: &Object,
-    changed: &Head,
+    changed: &ObjectHead,
     kind: Kind,
 ) -> Option<Template> {
     let (head, json) = (frame_head(kind), stored.abridged());

@@ -10,7 +10,7 @@ use pintle_meta::Status;
 use pintle_value::Value;
 
 use crate::encodings::Extra;
-use crate::object::Head;
+use crate::object::ObjectHead;
 use crate::{Object, Resource, StorageConverter, Unreadable, work};
 
 /// JSON to read.
@@ -78,7 +78,7 @@ impl Resource {
 
     /// Decodes `apiVersion`, `metadata` and the members at `paths` of an object, without converting
     /// it.
-    pub(crate) fn head(&self, object: &Object, paths: &[&[&str]]) -> Result<Head, Status> {
+    pub(crate) fn head(&self, object: &Object, paths: &[&[&str]]) -> Result<ObjectHead, Status> {
         object.head(paths).map_err(|why| self.unreadable(&why))
     }
 

@@ -12,7 +12,7 @@ use pintle_value::{OBJECT_DEPTH_MAX, Value, json};
 use super::Write;
 use crate::allocation::{Companion, Part};
 use crate::definer::DefinerState;
-use crate::object::{Head, template, template_unchanged, template_with_metadata};
+use crate::object::{ObjectHead, template, template_unchanged, template_with_metadata};
 use crate::request::Now;
 use crate::results::{Outcome, ResponseBody};
 use crate::{Object, Registry, Resource, StorageConverter};
@@ -164,7 +164,7 @@ pub(crate) fn encode(
 pub(crate) fn encode_metadata(
     resource: &Resource,
     (namespace, name): (&str, &str),
-    (stored, changed): (&Object, &Head),
+    (stored, changed): (&Object, &ObjectHead),
     expect: Expect,
     kind: Kind,
 ) -> Result<Option<pintle_store::Write>, Status> {

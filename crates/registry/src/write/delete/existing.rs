@@ -11,7 +11,7 @@ use pintle_store::{Expect, Kind, Write};
 use pintle_value::Value;
 
 use crate::admission::Stored;
-use crate::object::Head;
+use crate::object::ObjectHead;
 use crate::write::commit::{copy_unchanged, encode, encode_metadata};
 use crate::{Deletion, Object, Resource};
 
@@ -25,7 +25,7 @@ enum State {
     /// All members.
     Whole(Value),
     /// What the deletion reads and changes, and all members with that metadata, made on first use.
-    Part(Head, OnceLock<Value>),
+    Part(ObjectHead, OnceLock<Value>),
 }
 
 impl Existing {
