@@ -30,7 +30,7 @@ impl Conditions {
         self.0.iter()
     }
 
-    /// True if there are no conditions.
+    /// Whether there are no conditions.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

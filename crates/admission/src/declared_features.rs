@@ -10,7 +10,7 @@ use pintle_value::Value;
 
 use crate::pods::{SpecChange, items};
 
-/// True if a change of a pod needs a feature.
+/// Whether a change of a pod needs a feature.
 type Takes = fn(&Value, &Value) -> bool;
 
 /// The features that changes of pods need. Upstream's other features matter for scheduling only.

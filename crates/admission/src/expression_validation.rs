@@ -73,7 +73,7 @@ fn add(errors: &mut Errors, problems: Errors) {
     }
 }
 
-/// True if upstream does not check an expression because of another error: the error is about the
+/// Whether upstream does not check an expression because of another error: the error is about the
 /// expression itself (it is missing), about a member that contains it, or about the patch type of
 /// its mutation.
 fn hides(error: &Error, problem: &Error) -> bool {

@@ -86,7 +86,7 @@ impl Variables {
 pub(crate) struct Compiler {
     /// The variables that every expression has, without `authorizer` and `variables`.
     without_authorizer: Environment,
-    /// True if expressions can use `variables`.
+    /// Whether expressions can use `variables`.
     has_variables: bool,
     /// As `without_authorizer`, with `authorizer`.
     authorized: Environment,

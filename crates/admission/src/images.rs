@@ -39,7 +39,7 @@ impl Admission for AlwaysPullImages {
     }
 }
 
-/// True if the write creates the pod, or gives it an image that the stored pod does not have.
+/// Whether the write creates the pod, or gives it an image that the stored pod does not have.
 fn concerns(write: &Attributes<'_>, pod: &Value) -> bool {
     let is_it = is_of(write, "", "pods") && write.operation != Operation::Delete;
     is_it && write.old().is_none_or(|old| !images(pod).is_subset(&images(old)))

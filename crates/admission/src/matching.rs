@@ -12,7 +12,7 @@ use pintle_value::{Str, Value};
 /// The matching criteria of a webhook, a policy or a binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Matching {
-    /// True if a rule for one version of a resource also matches writes of its other versions.
+    /// Whether a rule for one version of a resource also matches writes of its other versions.
     equivalent: bool,
     /// `None` matches every write.
     rules: Option<Vec<Rule>>,
@@ -82,14 +82,14 @@ impl Matching {
         Ok(version.filter(|_| matches).cloned())
     }
 
-    /// True if the object selector matches the new or the old object.
+    /// Whether the object selector matches the new or the old object.
     fn selects_object(&self, write: &Attributes<'_>) -> bool {
         let Some(selector) = &self.objects else { return false };
         let selected = |object: &Value| selector.matches_map(object::labels(object));
         selector.is_everything() || [write.object, write.old()].into_iter().flatten().any(selected)
     }
 
-    /// True if the namespace selector matches the namespace of the write; for a write of a
+    /// Whether the namespace selector matches the namespace of the write; for a write of a
     /// Namespace, the selector is compared with its own labels.
     fn selects_namespace(
         &self,
@@ -166,7 +166,7 @@ impl Rule {
     }
 }
 
-/// True if a list has the text or `*`.
+/// Whether a list has the text or `*`.
 fn matches_any(patterns: &[Str], text: &str) -> bool {
     patterns.iter().any(|pattern| pattern == "*" || pattern == text)
 }
@@ -177,7 +177,7 @@ pub(crate) fn texts(object: &Value, member: &str) -> Vec<Str> {
     list.iter().filter_map(Value::as_str).map(Str::from).collect()
 }
 
-/// True if the written object is in a namespace or is a Namespace.
+/// Whether the written object is in a namespace or is a Namespace.
 fn has_namespace(write: &Attributes<'_>) -> bool {
     !write.namespace.is_empty() || is_namespace(write.resource)
 }

@@ -152,7 +152,7 @@ fn name<'a>(attributes: &Attributes<'a>) -> &'a str {
         .unwrap_or_default()
 }
 
-/// True if the phase is `Terminating`. The phase is a selectable field, so the object need not be
+/// Whether the phase is `Terminating`. The phase is a selectable field, so the object need not be
 /// decoded.
 fn is_terminating(namespaces: &Resource, namespace: &Object) -> Result<bool, Status> {
     let fields = namespaces.strategy.fields();

@@ -134,7 +134,7 @@ impl Plugins {
         names.into_iter().filter(|name| WITHOUT_EFFECT.contains(name))
     }
 
-    /// True if a plugin runs.
+    /// Whether a plugin runs.
     pub fn has(&self, name: &str) -> bool {
         self.on.contains(&name)
     }

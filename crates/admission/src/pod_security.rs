@@ -275,7 +275,7 @@ fn would_violate(policy: Policy, found: &Violations) -> String {
     format!("would violate PodSecurity \"{policy}\": {found}")
 }
 
-/// True if an update changes the image of a container, or adds or changes an ephemeral container.
+/// Whether an update changes the image of a container, or adds or changes an ephemeral container.
 /// No check reads other mutable fields (upstream: `isSignificantPodUpdate`).
 fn is_significant(pod: &Value, old: &Value) -> bool {
     let list = |pod, list| items(pod, &["spec", list]);

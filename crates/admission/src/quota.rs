@@ -47,7 +47,7 @@ pub struct ResourceQuota {
 struct Quota {
     name: Str,
     tree: Value,
-    /// True if the status has the limits of the spec and a usage for each.
+    /// Whether the status has the limits of the spec and a usage for each.
     is_status_current: bool,
     /// The limits of its status, which are the enforced ones.
     hard: Amounts,
@@ -57,7 +57,7 @@ struct Quota {
 /// The properties of a write that quotas count. They are found once for all quotas of a namespace.
 struct Charge<'a> {
     resource: GroupResource,
-    /// True if the write can be refused; otherwise it is only counted.
+    /// Whether the write can be refused; otherwise it is only counted.
     is_limited: bool,
     new: Option<Held<'a>>,
     old: Option<Held<'a>>,
@@ -173,7 +173,7 @@ impl<'a> Held<'a> {
         Self { object, usage, scoped, lacking: OnceCell::new() }
     }
 
-    /// True if the object is in all scopes of a quota.
+    /// Whether the object is in all scopes of a quota.
     fn is_counted_by(&self, quota: &Quota) -> bool {
         self.scoped.is_in_scopes_of(&quota.tree)
     }
@@ -299,7 +299,7 @@ impl Quota {
         })
     }
 
-    /// True if the quota controller has yet to count objects of a resource for this quota.
+    /// Whether the quota controller has yet to count objects of a resource for this quota.
     fn needs_count(&self, resource: &GroupResource) -> bool {
         let spec = self.tree.at(&["spec", "hard"]).and_then(Value::as_object);
         let measured = |name: &Str| usage::measures(resource, name);
@@ -307,7 +307,7 @@ impl Quota {
     }
 }
 
-/// True if a quota's status has the limits of its spec and a usage for each.
+/// Whether a quota's status has the limits of its spec and a usage for each.
 pub fn is_status_current(quota: &Value) -> bool {
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
     let spec = quota.at(&["spec", "hard"]).and_then(Value::as_object);

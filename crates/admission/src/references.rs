@@ -117,7 +117,7 @@ fn of_volume(volume: &Value) -> Result<Option<&'static str>, String> {
     Ok(None)
 }
 
-/// True if a pod refers to a secret.
+/// Whether a pod refers to a secret.
 pub(crate) fn has_secrets(pod: &Value) -> bool {
     let mut pulls = items(pod, &["spec", "imagePullSecrets"]).iter();
     let volumes = items(pod, &["spec", "volumes"]);
@@ -136,7 +136,7 @@ fn has_config_maps(pod: &Value) -> bool {
         || items(pod, &["spec", "volumes"]).iter().any(names_map)
 }
 
-/// True if a container of a pod refers to an object by the member `whole` of an item of `envFrom`,
+/// Whether a container of a pod refers to an object by the member `whole` of an item of `envFrom`,
 /// or by the member `variable` of a variable's `valueFrom`.
 fn is_in_environment(pod: &Value, whole: &str, variable: &str) -> bool {
     let lists = CONTAINERS.iter().flat_map(|(list, _)| items(pod, &["spec", list]));

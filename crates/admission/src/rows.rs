@@ -9,7 +9,7 @@ use pintle_registry::measures::Phase;
 #[derive(Debug)]
 pub(crate) struct Row {
     pub name: &'static str,
-    /// True if it runs by default.
+    /// Whether it runs by default.
     pub usual: bool,
     /// The operations of each phase of admission, as letters: `CUDX` for create, update, delete and
     /// connect.

@@ -84,7 +84,7 @@ fn set_overhead(pod: &mut Value, class: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True if both have the same resources in equal amounts.
+/// Whether both have the same resources in equal amounts.
 fn same_amounts(a: &Map, b: &Map) -> bool {
     let amount = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
     a.len() == b.len()

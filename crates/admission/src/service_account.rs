@@ -121,7 +121,7 @@ impl Admission for ServiceAccount {
     }
 }
 
-/// True if a write can add containers to a pod.
+/// Whether a write can add containers to a pod.
 fn concerns(write: &Attributes<'_>) -> bool {
     let of = &write.resource.resource;
     let write_kind = (write.operation, write.subresource);

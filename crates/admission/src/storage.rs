@@ -83,7 +83,7 @@ fn size(claim: &Value) -> Option<pintle_meta::Quantity> {
     claim.str_at(&["spec", "resources", "requests", "storage"])?.parse().ok()
 }
 
-/// True if the StorageClass of a claim allows expansion and the update does not change the claim's
+/// Whether the StorageClass of a claim allows expansion and the update does not change the claim's
 /// class.
 fn can_grow(new: &Value, old: &Value, registry: &Registry) -> bool {
     let (class, before) = (class(new), class(old));

@@ -144,7 +144,7 @@ impl Ruling {
         }
     }
 
-    /// True if allowed.
+    /// Whether allowed.
     pub fn allowed(&self) -> bool {
         self.decision == Decision::Allow
     }
@@ -157,7 +157,7 @@ pub struct Rules {
     pub resource: Vec<ResourceRule>,
     /// Permissions on paths that name no resource.
     pub non_resource: Vec<NonResourceRule>,
-    /// True if an authorizer could not list all rules.
+    /// Whether an authorizer could not list all rules.
     pub incomplete: bool,
     /// The errors of the listing, or `""`.
     pub error: String,

@@ -34,7 +34,7 @@ impl Conditions {
         Ok(())
     }
 
-    /// True if there are none.
+    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

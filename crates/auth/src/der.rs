@@ -35,7 +35,7 @@ impl<'a> Item<'a> {
         if is_it { items(self.content, what) } else { Err(Malformed(what)) }
     }
 
-    /// True if it has this universal tag.
+    /// Whether it has this universal tag.
     pub(crate) fn is(&self, tag: Tag) -> bool {
         self.class == Class::Universal && self.tag == tag.0
     }

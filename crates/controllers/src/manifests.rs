@@ -72,7 +72,7 @@ async fn apply_all(environment: &Environment, objects: Vec<Value>) -> Result<(),
     Ok(())
 }
 
-/// True if retrying cannot help, given that no other manifest could be applied since: the object is
+/// Whether retrying cannot help, given that no other manifest could be applied since: the object is
 /// invalid, or its kind or its namespace does not exist. An object of one of the manifests' own
 /// definitions is retried, since a definition takes effect some time after it is written; so is one
 /// that a webhook or a missing service account refused.

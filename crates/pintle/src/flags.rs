@@ -129,7 +129,7 @@ impl Serve {
         self.logging.options()
     }
 
-    /// True if the end of standard input stops the server.
+    /// Whether the end of standard input stops the server.
     pub(crate) const fn stop_at_eof(&self) -> bool {
         self.stop_at_eof
     }

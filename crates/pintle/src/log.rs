@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// True if a verbosity logs the events of a target at a level.
+    /// Whether a verbosity logs the events of a target at a level.
     fn logs(verbosity: u8, target: &str, level: Level) -> bool {
         of_verbosity(verbosity).would_enable(target, &level)
     }

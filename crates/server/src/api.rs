@@ -301,7 +301,7 @@ impl Api {
         self.discovery.documents(&self.registry, served, self.aggregation.number())
     }
 
-    /// True if [`Self::documents`] need not build them.
+    /// Whether [`Self::documents`] need not build them.
     pub(crate) fn has_documents(&self) -> bool {
         self.discovery.is_current(&self.registry, self.aggregation.number())
     }

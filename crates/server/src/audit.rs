@@ -134,7 +134,7 @@ impl Audit {
         Arc::new(moment)
     }
 
-    /// True if requests wait for a backend.
+    /// Whether requests wait for a backend.
     fn blocks(&self) -> bool {
         self.backends.iter().any(Backend::blocks)
     }

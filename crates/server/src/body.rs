@@ -36,7 +36,7 @@ pub(crate) struct Body {
     /// Counts the sent bytes and holds the request's permits. Dropped when the body has been sent
     /// or aborted.
     guard: Option<Box<dyn Guard>>,
-    /// True if the client may pause the body for hours, because the body or its upgraded connection
+    /// Whether the client may pause the body for hours, because the body or its upgraded connection
     /// relays a backend.
     is_session: bool,
 }
@@ -145,7 +145,7 @@ impl Body {
         self.is_session = true;
     }
 
-    /// True if the client may pause the body for hours.
+    /// Whether the client may pause the body for hours.
     pub(crate) const fn is_session(&self) -> bool {
         self.is_session
     }

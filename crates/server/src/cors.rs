@@ -58,7 +58,7 @@ impl Cors {
         Ok(Self { allowed: Some(allowed) })
     }
 
-    /// True if the request's origin is allowed.
+    /// Whether the request's origin is allowed.
     pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
         self.origin(headers).is_some()
     }

@@ -110,7 +110,7 @@ enum Source<'a> {
 }
 
 impl Discovery {
-    /// True if the documents of the current definitions are built.
+    /// Whether the documents of the current definitions are built.
     pub(crate) fn is_current(&self, registry: &Registry, extensions: u64) -> bool {
         let numbers = (registry.resources().0, extensions);
         self.current.load().as_ref().is_some_and(|documents| documents.numbers == numbers)

@@ -81,7 +81,7 @@ impl EffectiveVersion {
         }
     }
 
-    /// True if the server acts as an older release than it is.
+    /// Whether the server acts as an older release than it is.
     pub fn is_emulation(&self) -> bool {
         self.emulation != BINARY
     }

@@ -193,7 +193,7 @@ pub(crate) struct Current {
     pub(crate) reloads: Reloads,
     /// The measures of all plugins since the start, those of replaced configurations included.
     pub(crate) measures: Arc<Measures>,
-    /// True if the file is followed.
+    /// Whether the file is followed.
     pub(crate) is_reloaded: bool,
 }
 

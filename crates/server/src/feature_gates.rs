@@ -107,7 +107,7 @@ pub struct FeatureGates {
 }
 
 impl FeatureGates {
-    /// True if a feature is on.
+    /// Whether a feature is on.
     pub fn has(&self, feature: Feature) -> bool {
         known(feature.name()).is_some_and(|gate| self.is_on(gate))
     }

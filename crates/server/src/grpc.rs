@@ -47,7 +47,7 @@ pub(crate) struct Failure {
     /// The name of gRPC's status code.
     pub(crate) code: &'static str,
     pub(crate) why: String,
-    /// True if the service has certainly not received the request.
+    /// Whether the service has certainly not received the request.
     pub(crate) is_unsent: bool,
 }
 

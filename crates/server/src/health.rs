@@ -15,7 +15,7 @@ pub(crate) struct Health<'a> {
     pub(crate) store_ready: &'a (dyn Fn() -> Result<(), String> + Sync),
     /// The health of the KMS plugins; `None` where it is not checked.
     pub(crate) kms: Option<Result<(), String>>,
-    /// True if the configuration of encryption is reloaded.
+    /// Whether the configuration of encryption is reloaded.
     pub(crate) reloads_encryption: bool,
     pub(crate) lifecycle: &'a Lifecycle,
     /// In this time after the start, unfinished hooks do not fail `/livez` (HLT-07).

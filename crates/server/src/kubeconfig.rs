@@ -34,7 +34,7 @@ pub(crate) fn check_target(path: &Path) -> Result<(), Error> {
     Err(Error::Flag { flag: "kubeconfig", reason })
 }
 
-/// True if the kubeconfig is empty, or has only this program's cluster and user, and contexts of
+/// Whether the kubeconfig is empty, or has only this program's cluster and user, and contexts of
 /// them, which kubectl may have added.
 fn is_own(text: &str) -> bool {
     if text.trim().is_empty() {

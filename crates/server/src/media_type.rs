@@ -37,7 +37,7 @@ impl<'a> MediaRange<'a> {
         Some(range)
     }
 
-    /// True if the range includes a type such as `application/json`.
+    /// Whether the range includes a type such as `application/json`.
     pub(crate) fn covers(&self, kind: &str, subtype: &str) -> bool {
         match (self.kind, self.subtype) {
             ("*", "*") => true,

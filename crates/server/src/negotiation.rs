@@ -86,14 +86,14 @@ const PATCHES: [(&str, PatchType); 5] = [
 pub(crate) struct Negotiated {
     /// The encoding of the bytes.
     pub(crate) encoding: Encoding,
-    /// True if JSON is indented.
+    /// Whether JSON is indented.
     pub(crate) pretty: bool,
     /// How objects are transformed before they are encoded.
     pub(crate) form: Form,
 }
 
 impl Negotiated {
-    /// True if the response is mostly stored bytes: compact JSON of whole objects.
+    /// Whether the response is mostly stored bytes: compact JSON of whole objects.
     pub(crate) const fn is_stored_form(self) -> bool {
         matches!((self.encoding, self.pretty, self.form), (Encoding::Json, false, Form::Object))
     }
@@ -115,7 +115,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// True if the form has a Protobuf message. Table rows hold values of any type, and the
+    /// Whether the form has a Protobuf message. Table rows hold values of any type, and the
     /// messages of `meta.k8s.io/v1beta1` have other field numbers.
     const fn has_message(self) -> bool {
         matches!(
@@ -152,7 +152,7 @@ pub(crate) enum Forms {
     Plain,
     /// Objects and their metadata, and Tables if the resource can be listed or read.
     Objects {
-        /// True if Tables are supported.
+        /// Whether Tables are supported.
         tables: bool,
     },
     /// Discovery, aggregated or not.
@@ -179,7 +179,7 @@ impl<'a> Preferences<'a> {
         Self { headers, pretty, cbor: false }
     }
 
-    /// True if JSON is indented.
+    /// Whether JSON is indented.
     pub(crate) const fn is_pretty(&self) -> bool {
         self.pretty
     }
@@ -357,7 +357,7 @@ pub(crate) const fn watch_type(encoding: Encoding) -> &'static str {
     }
 }
 
-/// True if the user agent looks like a browser or a command line tool (OAS-10).
+/// Whether the user agent looks like a browser or a command line tool (OAS-10).
 fn is_interactive(headers: &HeaderMap) -> bool {
     let agent = headers.get(USER_AGENT).map_or(&b""[..], |value| value.as_bytes());
     [&b"curl"[..], b"Wget", b"Mozilla/5.0"].iter().any(|prefix| agent.starts_with(prefix))

@@ -53,7 +53,7 @@ pub(crate) async fn handle(call: &Call<'_>) -> Result<Response, Status> {
     }
 }
 
-/// True if upstream has routes at the path or above it: then a 404 is a Status, otherwise plain
+/// Whether upstream has routes at the path or above it: then a 404 is a Status, otherwise plain
 /// text. Custom resources have no routes.
 pub(crate) fn is_routed(registry: &Registry, path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
@@ -171,7 +171,7 @@ fn resources(call: &Call<'_>, group: &str, version: &str) -> Result<Response, St
     described(call, json, type_name::RESOURCES)
 }
 
-/// True if a group version has custom resources, which have no routes.
+/// Whether a group version has custom resources, which have no routes.
 fn is_custom(call: &Call<'_>, group: &str, version: &str) -> bool {
     let (_, resources) = call.api.registry.resources();
     let of_it = |r: &Resource| r.resource.group == group && r.resource.version == version;
@@ -250,7 +250,7 @@ fn plugins(call: &Call<'_>) -> Option<Result<(), String>> {
     call.api.encryption.as_ref().and_then(|encryption| encryption.health())
 }
 
-/// True if the configuration of encryption is reloaded.
+/// Whether the configuration of encryption is reloaded.
 fn reloads_encryption(call: &Call<'_>) -> bool {
     call.api.encryption.as_ref().is_some_and(|encryption| encryption.is_reloaded)
 }

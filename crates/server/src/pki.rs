@@ -67,7 +67,7 @@ pub(crate) struct Wanted {
     pub(crate) client_ca_file: Option<PathBuf>,
     /// The CA of front proxies.
     pub(crate) front_proxy_ca_file: Option<PathBuf>,
-    /// True if front proxies must have certain names.
+    /// Whether front proxies must have certain names.
     pub(crate) front_proxies_are_named: bool,
     /// The DNS names in the serving certificate, besides [`DNS_NAMES`].
     pub(crate) serving_names: Vec<String>,

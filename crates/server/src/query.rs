@@ -49,7 +49,7 @@ impl Query {
         pairs.collect::<Vec<_>>().join("&")
     }
 
-    /// True if the parameter is present, with any value.
+    /// Whether the parameter is present, with any value.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }

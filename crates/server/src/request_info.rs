@@ -33,7 +33,7 @@ pub(crate) struct ResourceInfo {
     pub(crate) version: String,
     /// `""` for cluster-scoped resources and for all namespaces.
     pub(crate) namespace: String,
-    /// True if the path has an empty namespace: `namespaces//pods`.
+    /// Whether the path has an empty namespace: `namespaces//pods`.
     pub(crate) unnamed_namespace: bool,
     pub(crate) resource: String,
     /// `""` for a collection. A `fieldSelector` of `metadata.name` sets it, too, for authorization.
@@ -41,7 +41,7 @@ pub(crate) struct ResourceInfo {
     pub(crate) subresource: String,
     /// The path behind the subresource, with its slashes (proxies). A trailing slash is part of it.
     pub(crate) subpath: String,
-    /// True if the path has the name, so that the request is for one object and not for a
+    /// Whether the path has the name, so that the request is for one object and not for a
     /// selection.
     pub(crate) named: bool,
     /// The requirements of the field selector, for authorization. Empty for one object, for a path
@@ -50,7 +50,7 @@ pub(crate) struct ResourceInfo {
     pub(crate) fields: fields::Selector,
     /// The requirements of the label selector, for authorization; empty in the same cases.
     pub(crate) labels: Vec<labels::Requirement>,
-    /// True if the path has the deprecated prefix `watch` (OAS-12).
+    /// Whether the path has the deprecated prefix `watch` (OAS-12).
     pub(crate) watch_prefix: bool,
 }
 
@@ -110,19 +110,19 @@ impl RequestInfo {
         !self.path.starts_with("//") && !self.path.starts_with("/apis//")
     }
 
-    /// True if the response lasts as long as the client or the backend wants it to, or has a
+    /// Whether the response lasts as long as the client or the backend wants it to, or has a
     /// deadline of its own, as a snapshot has.
     pub(crate) fn long_running(&self) -> bool {
         self.verb.is(Verb::Watch) || self.connects() || self.path == SNAPSHOT
     }
 
-    /// True if the subresource connects the client to a backend.
+    /// Whether the subresource connects the client to a backend.
     pub(crate) fn connects(&self) -> bool {
         let connects = |info: &ResourceInfo| CONNECTIONS.contains(&info.subresource.as_str());
         self.resource.as_ref().is_some_and(connects)
     }
 
-    /// True if the request changes nothing.
+    /// Whether the request changes nothing.
     pub(crate) fn read_only(&self) -> bool {
         self.verb.is_read_only()
     }

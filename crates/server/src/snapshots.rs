@@ -72,7 +72,7 @@ pub(crate) struct Snapshots {
     clients: Arc<Semaphore>,
     schedule: Option<SnapshotSchedule>,
     source: &'static str,
-    /// True if the store has plain values although the configuration asks for encryption.
+    /// Whether the store has plain values although the configuration asks for encryption.
     is_plain: bool,
     /// By trigger.
     measures: [Arc<Measures>; 2],

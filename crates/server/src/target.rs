@@ -63,7 +63,7 @@ pub(crate) fn find(
     Ok(Found { target, subresource })
 }
 
-/// True if the method has a route. Each route has one method. Only proxies have routes for HEAD and
+/// Whether the method has a route. Each route has one method. Only proxies have routes for HEAD and
 /// OPTIONS, and deprecated watch paths have GET alone. Custom resources have no routes: their
 /// handler decides about the method.
 fn is_routed(
@@ -179,7 +179,7 @@ fn check_verb(
 }
 
 impl Found {
-    /// True if the request is for a subresource with this behaviour.
+    /// Whether the request is for a subresource with this behaviour.
     pub(crate) fn is(&self, behaviour: &SubresourceBehaviour) -> bool {
         self.subresource.as_ref().is_some_and(|part| part.behaviour == *behaviour)
     }
@@ -201,7 +201,7 @@ impl Found {
         }
     }
 
-    /// True if the subresource connects the client to a backend.
+    /// Whether the subresource connects the client to a backend.
     pub(crate) fn connects(&self) -> bool {
         self.is(&SubresourceBehaviour::Connect)
     }

@@ -31,7 +31,7 @@ pub(crate) struct TokenIssuer {
     pub(crate) name: String,
     /// The longest lifetime.
     pub(crate) max_seconds: Option<u64>,
-    /// True if pod tokens may outlive their stated lifetime.
+    /// Whether pod tokens may outlive their stated lifetime.
     pub(crate) extends: bool,
     /// The URL of the published keys, if it is not this server's.
     pub(crate) jwks_uri: Option<String>,

@@ -59,7 +59,7 @@ pub(crate) fn bundle(
     config(provider, Trusted::These { authorities, named }, identity)
 }
 
-/// True if the PEM has a certificate.
+/// Whether the PEM has a certificate.
 pub(crate) fn has_certificate(pem: &[u8]) -> bool {
     CertificateDer::pem_slice_iter(pem).any(|certificate| certificate.is_ok())
 }

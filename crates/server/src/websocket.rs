@@ -35,7 +35,7 @@ const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// headers.
 pub(crate) const BEARER_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// True if the client requests a WebSocket.
+/// Whether the client requests a WebSocket.
 pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(header_text::text).unwrap_or_default();
     let upgrades = text(&CONNECTION).split(',').any(|w| w.trim().eq_ignore_ascii_case("upgrade"));

@@ -20,7 +20,7 @@ pub struct ImagePolicy {
     deny_ttl: Duration,
     /// The delay before the first retry.
     pub(super) retry_backoff: Duration,
-    /// True if images may run when the webhook fails.
+    /// Whether images may run when the webhook fails.
     pub(super) default_allow: bool,
 }
 

@@ -68,7 +68,7 @@ impl Group {
         Self { members, extremes }
     }
 
-    /// True if no member violates a limit. If false, each member must be checked: the ratios of
+    /// Whether no member violates a limit. If false, each member must be checked: the ratios of
     /// members are not known from the extremes. So the time for a range with which a pod agrees
     /// does not depend on the number of containers.
     pub(super) fn fits(&self, limit: &Limit) -> bool {

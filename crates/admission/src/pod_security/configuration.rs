@@ -80,7 +80,7 @@ impl Configuration {
         }
     }
 
-    /// True if the pods of a namespace are exempt.
+    /// Whether the pods of a namespace are exempt.
     pub(super) fn exempts_namespace(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|exempt| exempt == namespace)
     }

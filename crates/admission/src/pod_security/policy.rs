@@ -83,7 +83,7 @@ impl Policies {
         (Self { enforce, audit, warn }, errors)
     }
 
-    /// True if all modes are privileged.
+    /// Whether all modes are privileged.
     pub(super) fn are_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].into_iter().all(Policy::is_privileged)
     }
@@ -130,7 +130,7 @@ impl ModeLabels {
 }
 
 impl Policy {
-    /// True if it is privileged.
+    /// Whether it is privileged.
     pub(super) fn is_privileged(self) -> bool {
         self.level == Level::Privileged
     }

@@ -17,7 +17,7 @@ fn violation(reason: &'static str, detail: String) -> Option<Violation> {
     Some(Violation { reason, detail })
 }
 
-/// True if a pod has its own user namespace.
+/// Whether a pod has its own user namespace.
 pub(super) fn has_own_users(pod: &Value) -> bool {
     pod.at(&["spec", "hostUsers"]).and_then(Value::as_bool) == Some(false)
 }
@@ -64,7 +64,7 @@ pub(super) fn app_armor(pod: &Value) -> Option<Violation> {
     )
 }
 
-/// True if the type of a profile is neither `RuntimeDefault` nor `Localhost`; adds it to `values`.
+/// Whether the type of a profile is neither `RuntimeDefault` nor `Localhost`; adds it to `values`.
 fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     let kind = profile.str_at(&["type"]).unwrap_or_default();
     let bad = !["RuntimeDefault", "Localhost"].contains(&kind);
@@ -74,7 +74,7 @@ fn is_bad_type(profile: &Value, values: &mut Values) -> bool {
     bad
 }
 
-/// True if a container adds capabilities that are not allowed; adds their names to `values`.
+/// Whether a container adds capabilities that are not allowed; adds their names to `values`.
 fn adds_beyond(allowed: &[&str], container: &Value, values: &mut Values) -> bool {
     let added = items(container, &["securityContext", "capabilities", "add"]).iter();
     let bad = added.filter_map(Value::as_str).filter(|added| !allowed.contains(added));

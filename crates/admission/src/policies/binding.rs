@@ -19,7 +19,7 @@ pub(super) struct Binding {
     pub(super) actions: Value,
     pub(super) denies: bool,
     pub(super) warns: bool,
-    /// True if failures are recorded in the audit log.
+    /// Whether failures are recorded in the audit log.
     pub(super) audits: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct ParamRef {
     pub(super) namespace: Str,
     /// The selector, or why it is invalid.
     pub(super) selector: Result<Selector, String>,
-    /// True if a write is refused without parameters.
+    /// Whether a write is refused without parameters.
     pub(super) required: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::expressions::{self, ANYTHING, Compiler, Variables};
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) name: Str,
-    /// True if failures are ignored.
+    /// Whether failures are ignored.
     pub(super) ignores_failures: bool,
     /// The kind of its parameters; an invalid `apiVersion` reads as an empty group and version.
     pub(super) params: Option<(GroupVersion, Str)>,

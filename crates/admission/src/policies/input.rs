@@ -93,7 +93,7 @@ impl PolicyInput {
     }
 }
 
-/// True if the match conditions of a policy match a write.
+/// Whether the match conditions of a policy match a write.
 pub(super) fn is_matched(
     policy: &Head,
     inputs: Inputs<'_>,

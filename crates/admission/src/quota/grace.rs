@@ -45,7 +45,7 @@ impl ChargedUntil {
         Self(now.unix_micros.saturating_sub(delay))
     }
 
-    /// True if a grace period with this end, in microseconds since 1970, was over early enough.
+    /// Whether a grace period with this end, in microseconds since 1970, was over early enough.
     pub const fn is_after(self, end: i64) -> bool {
         self.0 > end
     }

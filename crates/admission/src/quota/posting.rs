@@ -16,9 +16,9 @@ pub(super) struct Posting {
     pub(super) quota: Arc<Quota>,
     /// The change by name; negative if usage is released.
     pub(super) change: Amounts,
-    /// True if exceeding a limit refuses the write; otherwise the change is only counted.
+    /// Whether exceeding a limit refuses the write; otherwise the change is only counted.
     pub(super) is_limited: bool,
-    /// True if the write must change the quota even without a change of usage, because the quota
+    /// Whether the write must change the quota even without a change of usage, because the quota
     /// controller has yet to count (see `quota`).
     pub(super) needs_touch: bool,
 }

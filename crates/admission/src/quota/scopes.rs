@@ -25,7 +25,7 @@ enum Sort {
     Other,
 }
 
-/// True if an object is in all scopes of a quota.
+/// Whether an object is in all scopes of a quota.
 pub fn in_scope(resource: &GroupResource, quota: &Value, object: &Value) -> bool {
     Scoped::new(resource, object).is_in_scopes_of(quota)
 }
@@ -54,7 +54,7 @@ impl<'a> Requirement<'a> {
         Self { scope, operator, values: items(requirement, &["values"]) }
     }
 
-    /// True if the operator and the values match a name; `""` stands for no name.
+    /// Whether the operator and the values match a name; `""` stands for no name.
     fn matches(&self, name: &str) -> bool {
         let is_named = || self.values.iter().any(|value| value.as_str() == Some(name));
         match self.operator {
@@ -85,12 +85,12 @@ impl<'a> Scoped<'a> {
         Self { object, sort, is_best_effort, crosses_namespaces }
     }
 
-    /// True if the object is in all scopes of a quota.
+    /// Whether the object is in all scopes of a quota.
     pub(super) fn is_in_scopes_of(&self, quota: &Value) -> bool {
         requirements(quota).all(|requirement| self.is_in(&requirement))
     }
 
-    /// True if the object is in a scope.
+    /// Whether the object is in a scope.
     pub(super) fn is_in(&self, requirement: &Requirement<'_>) -> bool {
         match self.sort {
             Sort::Pod => self.pod_is_in(requirement),
@@ -122,7 +122,7 @@ impl<'a> Scoped<'a> {
     }
 }
 
-/// True if a class of the claim matches: its requested class, its current class, or the class to
+/// Whether a class of the claim matches: its requested class, its current class, or the class to
 /// which it is being modified.
 fn claim_is_in(claim: &Value, requirement: &Requirement<'_>) -> bool {
     let classes = [

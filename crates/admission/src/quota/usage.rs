@@ -57,7 +57,7 @@ const DEVICES: &str = ".deviceclass.resource.k8s.io/devices";
 /// The largest number of devices of one claim.
 const DEVICES_MAX: usize = 32;
 
-/// True if the name of a quota's limit counts objects of a resource.
+/// Whether the name of a quota's limit counts objects of a resource.
 pub fn measures(resource: &GroupResource, name: &str) -> bool {
     if let Some(counted) = name.strip_prefix("count/") {
         let plural_and_group = counted.split_once('.').unwrap_or((counted, ""));
@@ -108,7 +108,7 @@ fn is_device_claim(resource: &GroupResource) -> bool {
     resource.group == "resource.k8s.io" && resource.resource == "resourceclaims"
 }
 
-/// True if quotas count a resource by other names, besides `count/…`.
+/// Whether quotas count a resource by other names, besides `count/…`.
 pub fn has_own_names(resource: &GroupResource) -> bool {
     resource.group.is_empty() || is_device_claim(resource)
 }

@@ -57,7 +57,7 @@ impl View {
         Ok(Self { resource: Arc::clone(resource), object, old })
     }
 
-    /// True if the objects are in the version that a webhook gets.
+    /// Whether the objects are in the version that a webhook gets.
     pub(super) fn is_for(&self, one: &MatchedWebhook) -> bool {
         self.resource.resource == one.resource.resource
     }

@@ -21,11 +21,11 @@ pub(super) struct Webhook {
     pub(super) key: String,
     pub(super) endpoint: Endpoint,
     pub(super) timeout: Duration,
-    /// True if the failure policy ignores failed calls.
+    /// Whether the failure policy ignores failed calls.
     pub(super) ignores_failures: bool,
-    /// True if the webhook has no side effects, or none in a dry run.
+    /// Whether the webhook has no side effects, or none in a dry run.
     has_no_side_effects_in_dry_runs: bool,
-    /// True if the webhook is called again when a later webhook or policy changes the object
+    /// Whether the webhook is called again when a later webhook or policy changes the object
     /// (`reinvocationPolicy: IfNeeded`).
     pub(super) wants_reinvocation: bool,
     /// The version of AdmissionReview, `v1` or `v1beta1`; `None` if the webhook accepts neither.

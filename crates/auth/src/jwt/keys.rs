@@ -104,7 +104,7 @@ impl KeySet {
         keys.collect::<Result<_, _>>().map(Self)
     }
 
-    /// True if one of the keys signed a message. A token without a key ID may be signed by any.
+    /// Whether one of the keys signed a message. A token without a key ID may be signed by any.
     pub(super) fn has_signed(
         &self,
         (algorithm, key_id): (Algorithm, &str),

@@ -115,7 +115,7 @@ impl<'t> WebToken<'t> {
         Ok(Signing { algorithm, key_id, signature })
     }
 
-    /// True if one of the keys signed the token.
+    /// Whether one of the keys signed the token.
     pub(super) fn is_signed(&self, by: &Signing, keys: &KeySet) -> bool {
         keys.has_signed((by.algorithm, &by.key_id), self.message.as_bytes(), &by.signature)
     }
@@ -248,7 +248,7 @@ fn check_embedded_key(header: &Map) -> Result<(), String> {
     }
 }
 
-/// True if all critical header parameters are known (RFC 7515, section 4.1.11).
+/// Whether all critical header parameters are known (RFC 7515, section 4.1.11).
 fn extensions_are_known(header: &Map) -> bool {
     let is_known = |name: &Value| name.as_str() == Some("b64");
     let are_known = match header.get("crit") {

@@ -179,7 +179,7 @@ impl Graph {
         ids.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// True if a node may read an object.
+    /// Whether a node may read an object.
     pub fn reaches(&self, node: &str, object: &Object) -> bool {
         let node = self.objects.find(&Object::new(Sort::Node, "", node));
         let Some(reads) = node.and_then(|node| self.nodes.get(&node)) else { return false };

@@ -33,7 +33,7 @@ pub fn name(user: &User) -> Option<&str> {
 pub struct Policy {
     /// The rules of the role `system:node`, which every node has.
     pub rules: Vec<Rule>,
-    /// True if PodCertificateRequests are served.
+    /// Whether PodCertificateRequests are served.
     pub pod_certificates: bool,
 }
 
@@ -262,7 +262,7 @@ impl NodeRequest<'_> {
         }
     }
 
-    /// True if a field selector selects only objects of the node.
+    /// Whether a field selector selects only objects of the node.
     fn selects_its_own(&self) -> bool {
         let mut terms = self.objects.fields.iter();
         terms.any(|term| term.equal && term.field == "spec.nodeName" && term.value == self.node)

@@ -26,12 +26,12 @@ const WORD_BITS: usize = u64::BITS as usize;
 pub struct Missing {
     /// In upstream's format.
     pub rights: BTreeSet<String>,
-    /// True if there are more, or if the comparison was given up.
+    /// Whether there are more, or if the comparison was given up.
     pub more: bool,
 }
 
 impl Missing {
-    /// True if everything is covered.
+    /// Whether everything is covered.
     pub fn is_empty(&self) -> bool {
         self.rights.is_empty() && !self.more
     }

@@ -56,7 +56,7 @@ impl Rule {
         Self { verbs, api_groups, resources, resource_names, paths, order }
     }
 
-    /// True if the rule allows the request, for any user.
+    /// Whether the rule allows the request, for any user.
     pub(crate) fn allows(&self, asked: &Attributes<'_>) -> bool {
         has_or_all(&self.verbs, &self.order.verbs, asked.verb)
             && match asked.subject {
@@ -127,7 +127,7 @@ fn resource_matches(rule: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// True if a rule's path matches a path.
+/// Whether a rule's path matches a path.
 fn path_matches(rule: &str, path: &str) -> bool {
     rule == path || rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*'))
 }

@@ -44,7 +44,7 @@ pub struct StoredObject {
     pub deleted: Option<i64>,
     /// The token in a secret.
     pub token: Vec<u8>,
-    /// True if a secret has the label [`LEGACY_INVALID_SINCE`].
+    /// Whether a secret has the label [`LEGACY_INVALID_SINCE`].
     pub is_invalidated: bool,
     /// The value of a secret's label [`LEGACY_LAST_USED`].
     pub last_used: Str,
@@ -434,7 +434,7 @@ fn check_objects(claims: &Claims, now: i64, objects: &dyn Objects) -> Result<boo
     if gone(&found) { Err(invalidated()) } else { Ok(is_lasting && found.deleted.is_none()) }
 }
 
-/// True if a secret's label has today or, because servers' clocks differ, tomorrow as the day of
+/// Whether a secret's label has today or, because servers' clocks differ, tomorrow as the day of
 /// the last use.
 fn is_recorded(last_used: &str, now_seconds: i64) -> bool {
     const DAY: i64 = 24 * 60 * 60;

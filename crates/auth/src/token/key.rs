@@ -101,7 +101,7 @@ impl PublicKey {
         self.algorithm.name()
     }
 
-    /// True if the key verifies the signature of a message.
+    /// Whether the key verifies the signature of a message.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let key = signature::UnparsedPublicKey::new(self.algorithm.verification(), &self.der);
         algorithm == self.algorithm() && key.verify(message, signature).is_ok()

@@ -39,7 +39,7 @@ pub(crate) struct Pieces<'f> {
     /// The number of arguments given, and of those used.
     given: usize,
     pub(crate) used: usize,
-    /// True if the format is checked before evaluation. Then a `%` at the end of the format is
+    /// Whether the format is checked before evaluation. Then a `%` at the end of the format is
     /// reported as an unexpected end even if its argument is missing, too.
     checking: bool,
 }

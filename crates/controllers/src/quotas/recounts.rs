@@ -41,7 +41,7 @@ pub(super) struct Recounts {
 /// The end of a pod's grace period.
 struct End {
     micros: i64,
-    /// True if a count leaves the pod out.
+    /// Whether a count leaves the pod out.
     is_left_out: bool,
 }
 

@@ -81,7 +81,7 @@ impl Tally {
         Self { namespace: namespace.into(), spec, until, names, counted }
     }
 
-    /// True if a quota still has the spec for which this tally counts.
+    /// Whether a quota still has the spec for which this tally counts.
     pub(super) fn is_of(&self, quota: &Value) -> bool {
         *quota.get("spec").unwrap_or(&Value::Null) == self.spec
     }

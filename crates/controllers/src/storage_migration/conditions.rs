@@ -2,12 +2,12 @@
 
 use pintle_value::{Map, Value};
 
-/// True if the object has the condition with status `True`.
+/// Whether the object has the condition with status `True`.
 pub(super) fn is_true(object: &Value, kind: &str) -> bool {
     find(object, kind).is_some_and(|condition| condition.str_at(&["status"]) == Some("True"))
 }
 
-/// True if a migration succeeded or failed.
+/// Whether a migration succeeded or failed.
 pub(super) fn is_terminal(migration: &Value) -> bool {
     is_true(migration, "Succeeded") || is_true(migration, "Failed")
 }

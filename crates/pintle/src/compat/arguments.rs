@@ -36,7 +36,7 @@ pub(crate) fn value<'f>(flags: &'f [Flag], name: &str) -> Option<&'f str> {
     flags.iter().rev().find(|flag| flag.name == name)?.value.as_deref()
 }
 
-/// True if a switch is on.
+/// Whether a switch is on.
 pub(crate) fn is_on(flags: &[Flag], name: &str) -> bool {
     let last = flags.iter().rev().find(|flag| flag.name == name);
     last.is_some_and(|flag| !matches!(flag.value.as_deref(), Some("false" | "0" | "f")))

@@ -53,7 +53,7 @@ fn check_link_path(program: &Path, link_path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// True if a link points to this program or to a file of its name: another build, which may not
+/// Whether a link points to this program or to a file of its name: another build, which may not
 /// exist any more.
 #[cfg(unix)]
 fn is_own(program: &Path, link_path: &Path) -> bool {
@@ -61,7 +61,7 @@ fn is_own(program: &Path, link_path: &Path) -> bool {
     target == program || target.file_stem().is_some_and(|name| name == NAME)
 }
 
-/// True if a file is a copy of this program.
+/// Whether a file is a copy of this program.
 #[cfg(not(unix))]
 fn is_own(program: &Path, link_path: &Path) -> bool {
     matches!((fs::read(program), fs::read(link_path)), (Ok(ours), Ok(theirs)) if ours == theirs)

@@ -40,7 +40,7 @@ const START_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Store {
     pub(crate) directory: PathBuf,
-    /// True if writes are fsynced before they are acknowledged.
+    /// Whether writes are fsynced before they are acknowledged.
     pub(crate) sync: bool,
 }
 

@@ -222,7 +222,7 @@ fn lower_verbosity(flags: &mut [Flag]) {
     }
 }
 
-/// True if an entry of a list is known.
+/// Whether an entry of a list is known.
 type IsKnown = fn(&str) -> bool;
 
 /// Flags whose lists depend on the release, with the test of their entries.

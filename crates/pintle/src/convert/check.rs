@@ -70,7 +70,7 @@ pub(super) struct Check<W> {
 struct Origin<'a> {
     /// The file and the document, or `server`.
     name: &'a str,
-    /// True if a person or a program chose the object's version; a server returns the version that
+    /// Whether a person or a program chose the object's version; a server returns the version that
     /// was requested.
     has_chosen_version: bool,
 }

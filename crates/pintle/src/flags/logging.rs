@@ -50,7 +50,7 @@ pub(crate) enum LogFormat {
 pub(crate) struct LogOptions {
     pub(crate) verbosity: u8,
     pub(crate) format: LogFormat,
-    /// True if only errors go to standard error, and everything else to standard output.
+    /// Whether only errors go to standard error, and everything else to standard output.
     pub(crate) split: bool,
 }
 

@@ -99,7 +99,7 @@ pub struct Conversion {
     pub to_stored: fn(&mut Value),
     /// Converts from the stored form to this version, `apiVersion` included.
     pub from_stored: fn(&mut Value),
-    /// True if the two types write different zero values and the functions leave it to
+    /// Whether the two types write different zero values and the functions leave it to
     /// [`ResourceDefinition::to_stored`] and [`ResourceDefinition::to_served`] to add or remove
     /// them.
     pub conforms: bool,

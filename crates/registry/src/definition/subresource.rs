@@ -78,7 +78,7 @@ pub struct ScaleVersion {
     pub api_version: Str,
     /// The name of the type in the schema of the resource.
     pub type_name: Str,
-    /// True if `status.selector` is a map of labels and `status.targetSelector` the selector's
+    /// Whether `status.selector` is a map of labels and `status.targetSelector` the selector's
     /// text.
     pub has_map: bool,
 }

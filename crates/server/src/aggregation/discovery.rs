@@ -42,7 +42,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// True if the last discovery of the server succeeded.
+    /// Whether the last discovery of the server succeeded.
     pub(super) fn is_current(&self) -> bool {
         self.version.freshness == CURRENT
     }

@@ -148,7 +148,7 @@ fn name_in<'a>(request: &ExtensionRequest<'a>) -> &'a str {
     }
 }
 
-/// True if an error is about the requested object. Otherwise it may come from a proxy or from a
+/// Whether an error is about the requested object. Otherwise it may come from a proxy or from a
 /// server that does not have the resource at present, and says nothing about the object.
 fn is_about(status: Option<&Value>, name: &str) -> bool {
     let named = status.and_then(|status| status.str_at(&["details", "name"]));

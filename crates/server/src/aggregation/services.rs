@@ -29,7 +29,7 @@ pub(crate) struct ApiService {
     pub(crate) service: Str,
     pub(crate) port: u16,
     pub(crate) trust: Trust,
-    /// True if its condition `Available` is true.
+    /// Whether its condition `Available` is true.
     pub(crate) is_available: bool,
     pub(crate) group_priority: i64,
     pub(crate) version_priority: i64,

@@ -67,7 +67,7 @@ impl Backend {
         Ok(Self { inlet, mode, encoder, closing, closed })
     }
 
-    /// True if requests wait until the backend has recorded their events.
+    /// Whether requests wait until the backend has recorded their events.
     pub(super) fn blocks(&self) -> bool {
         self.mode != AuditMode::Batch
     }

@@ -78,7 +78,7 @@ impl Moment {
         })
     }
 
-    /// True if it has objects, whose encoding may take long.
+    /// Whether it has objects, whose encoding may take long.
     pub(super) const fn has_objects(&self) -> bool {
         self.facts.request_object.is_some() || self.facts.response_object.is_some()
     }

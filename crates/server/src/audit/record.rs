@@ -305,7 +305,7 @@ impl Pieces for Recorded {
     }
 }
 
-/// True if a response is an object in an encoding that is converted to JSON when the event is
+/// Whether a response is an object in an encoding that is converted to JSON when the event is
 /// encoded.
 fn is_encoding(content_type: &HeaderValue) -> bool {
     const ENCODINGS: [&[u8]; 4] = [

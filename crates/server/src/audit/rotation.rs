@@ -79,7 +79,7 @@ impl File {
         Ok(Self::Rotating(file))
     }
 
-    /// True if the file has room for another `bytes` bytes.
+    /// Whether the file has room for another `bytes` bytes.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         match self {
             Self::Output => true,

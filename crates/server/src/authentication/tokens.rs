@@ -25,7 +25,7 @@ pub(crate) struct Tokens {
     pub(crate) accounts: AccountTokens,
     /// The last uses of tokens in secrets.
     pub(crate) uses: Arc<Uses>,
-    /// True if bootstrap tokens are accepted.
+    /// Whether bootstrap tokens are accepted.
     pub(crate) bootstrap: bool,
     /// External tokens; `None` without an external authenticator.
     pub(crate) external: Option<Arc<External>>,

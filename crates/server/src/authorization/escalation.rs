@@ -162,7 +162,7 @@ fn everything() -> [Rule; 2] {
     [of_resources, of_paths]
 }
 
-/// True if only the fields that the garbage collector changes differ.
+/// Whether only the fields that the garbage collector changes differ.
 fn is_collector_update(new: &Value, old: &Value) -> bool {
     let without = |object: &Value| {
         let mut object = object.clone();

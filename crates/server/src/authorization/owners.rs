@@ -85,7 +85,7 @@ impl Owners {
         Ok(())
     }
 
-    /// True if the writer may set finalizers of all resources, so that the owners' kinds need not
+    /// Whether the writer may set finalizers of all resources, so that the owners' kinds need not
     /// be resolved.
     async fn may_block_anything(&self, write: &admission::Attributes<'_>) -> bool {
         let subject = Subject::Resource(Objects {

@@ -23,7 +23,7 @@ use crate::pki::proves_possession;
 /// requests that cannot be decoded or verified.
 pub(crate) struct Validation {
     authorizer: Arc<dyn Authorizer>,
-    /// True if changes of the status of ResourceClaims need permissions of their own.
+    /// Whether changes of the status of ResourceClaims need permissions of their own.
     authorizes_claims: bool,
 }
 

@@ -100,7 +100,7 @@ impl Inner {
         Err(Question { spec, key, is_remembered: chosen_bytes(attributes) < REMEMBERED_MAX })
     }
 
-    /// True if the match conditions hold.
+    /// Whether the match conditions hold.
     fn is_concerned(&self, spec: &Value) -> Result<bool, String> {
         let conditions = &self.settings.conditions;
         if conditions.is_empty() {

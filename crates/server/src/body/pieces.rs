@@ -11,7 +11,7 @@ pub(crate) trait Pieces: Send {
     /// The next piece; `None` at the end.
     fn next(&mut self) -> Option<Bytes>;
 
-    /// True if the next piece takes more work than copying, so that it is encoded on a separate
+    /// Whether the next piece takes more work than copying, so that it is encoded on a separate
     /// thread. A piece that is only copied may be prepared here.
     fn takes_work(&mut self) -> bool;
 

@@ -73,7 +73,7 @@ pub struct ExternalTokens {
     pub oidc: Option<OidcFlags>,
     /// The webhook that reviews tokens that no other authenticator accepts.
     pub webhook: Option<TokenWebhook>,
-    /// True if `--anonymous-auth` is set: then the file must not configure anonymous requests.
+    /// Whether `--anonymous-auth` is set: then the file must not configure anonymous requests.
     pub anonymous_is_given: bool,
 }
 

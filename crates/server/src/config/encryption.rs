@@ -7,6 +7,6 @@ use std::path::PathBuf;
 pub struct EncryptionFile {
     /// The file.
     pub path: PathBuf,
-    /// True if the file is reloaded when it changes.
+    /// Whether the file is reloaded when it changes.
     pub reloaded: bool,
 }

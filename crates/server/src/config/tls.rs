@@ -10,7 +10,7 @@ use crate::Error;
 /// encryption.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsParameters {
-    /// True if only TLS 1.3 is offered.
+    /// Whether only TLS 1.3 is offered.
     only_tls13: bool,
     /// The names of the suites of TLS 1.2 that are offered; `None` for all.
     cipher_suites: Option<Vec<String>>,

@@ -36,7 +36,7 @@ pub(super) struct Socket {
     connection: Arc<ConnectionState>,
     /// The timer of a blocked write. Most writes do not block and need none.
     stall: Option<Stall>,
-    /// True if the kernel's default timeout applies, because the peer may pause.
+    /// Whether the kernel's default timeout applies, because the peer may pause.
     may_pause: bool,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct ConnectionState {
     ended: AtomicU64,
     /// True once a request has been authenticated.
     authenticated: AtomicBool,
-    /// True if the connection closes after its current requests.
+    /// Whether the connection closes after its current requests.
     is_closing: AtomicBool,
     closing: Notify,
     /// The number of its sessions.
@@ -80,7 +80,7 @@ impl ConnectionState {
         InSession(self.clone())
     }
 
-    /// True if the peer may stop reading for hours: the connection has sessions and is not closing.
+    /// Whether the peer may stop reading for hours: the connection has sessions and is not closing.
     pub(super) fn may_pause(&self) -> bool {
         self.sessions.load(Ordering::Relaxed) > 0 && !self.is_closing()
     }
@@ -90,7 +90,7 @@ impl ConnectionState {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// True if no request is handled and no response is being sent.
+    /// Whether no request is handled and no response is being sent.
     pub(super) fn is_idle(&self) -> bool {
         // `ended` is read first, so that the difference is never too small.
         let ended = self.ended.load(Ordering::Acquire);
@@ -125,7 +125,7 @@ impl ConnectionState {
         }
     }
 
-    /// True if the connection is closing.
+    /// Whether the connection is closing.
     pub(super) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
     }

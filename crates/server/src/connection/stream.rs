@@ -21,9 +21,9 @@ use super::state::ConnectionState;
 pub(super) struct Sending {
     /// The number of frames that the response has given to HTTP/2.
     frames: u64,
-    /// True if the last one may not have been sent.
+    /// Whether the last one may not have been sent.
     waits: bool,
-    /// True if it belongs to a session.
+    /// Whether it belongs to a session.
     of_session: bool,
 }
 

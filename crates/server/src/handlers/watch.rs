@@ -256,7 +256,7 @@ impl Bookmarks {
         self.timer.as_mut().await;
     }
 
-    /// True if the time of the last bookmark has passed and the server was too busy to send it.
+    /// Whether the time of the last bookmark has passed and the server was too busy to send it.
     fn is_last_bookmark_due(&self) -> bool {
         Instant::now() >= self.before_end && self.timer.deadline() <= self.before_end
     }

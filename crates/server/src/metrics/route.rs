@@ -18,7 +18,7 @@ pub(crate) struct Key<'a> {
     pub(crate) verb: VerbLabel,
     pub(crate) scope: Scope,
     pub(crate) dry_run: DryRun,
-    /// True if response sizes are observed: of gets and lists, also with the parameter `watch`, but
+    /// Whether response sizes are observed: of gets and lists, also with the parameter `watch`, but
     /// not of the deprecated paths with the prefix `watch`.
     pub(crate) reads: bool,
 }
@@ -143,13 +143,13 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// True if the request counts for the service level indicator.
+    /// Whether the request counts for the service level indicator.
     pub(super) fn has_sli(&self) -> bool {
         self.dry_run == DryRun::No && self.verb != VerbLabel::Watch
     }
 }
 
-/// True if a read counts as a watch (upstream: `getVerbIfWatch`).
+/// Whether a read counts as a watch (upstream: `getVerbIfWatch`).
 fn watches(resource: &ResourceInfo, query: &Query) -> bool {
     resource.watch_prefix
         || query

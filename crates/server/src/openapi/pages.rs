@@ -44,7 +44,7 @@ pub(super) fn pages(versions: &[GroupVersion], open_id: bool) -> impl Iterator<I
     pages.chain(versions.iter().map(V3Page::Resources))
 }
 
-/// True if the OpenID documents are served; then OpenAPI describes them, too.
+/// Whether the OpenID documents are served; then OpenAPI describes them, too.
 pub(super) fn open_id(call: &Call<'_>) -> bool {
     paths::open_id_configuration(call).is_some()
 }

@@ -106,7 +106,7 @@ impl Pair {
         Credentials { certificate_pem: self.certificate_pem.clone(), key_pem: self.key_pem.clone() }
     }
 
-    /// True if the key is the certificate's. After a crash, key and certificate may be of two
+    /// Whether the key is the certificate's. After a crash, key and certificate may be of two
     /// generations.
     fn belongs_together(&self) -> bool {
         let (Ok(chain), Ok(key)) = (self.chain(), self.key()) else { return false };

@@ -51,7 +51,7 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     named.and_then(|()| entries::sync_entry(path)).map_err(|why| error("write", path, why))
 }
 
-/// True if the file has this text already and only its owner can read it.
+/// Whether the file has this text already and only its owner can read it.
 fn is_unchanged(path: &Path, text: &str) -> bool {
     let is_private = fs::symlink_metadata(path).is_ok_and(|metadata| {
         #[cfg(unix)]

@@ -17,7 +17,7 @@ pub struct CertificateProblem {
     pub path: PathBuf,
     /// The reason, with advice unless the server solves the problem by itself.
     pub reason: String,
-    /// True if the server does not start with this problem. Otherwise the server renews the
+    /// Whether the server does not start with this problem. Otherwise the server renews the
     /// certificate, or warns of a CA that expires soon.
     pub is_fatal: bool,
 }

@@ -102,7 +102,7 @@ impl Serving {
         }
     }
 
-    /// True if it is read from files.
+    /// Whether it is read from files.
     pub(super) const fn is_given(&self) -> bool {
         matches!(self, Self::Given(_))
     }
@@ -142,7 +142,7 @@ impl ListenerFiles {
         })
     }
 
-    /// True if no flag names such a file.
+    /// Whether no flag names such a file.
     pub(super) fn is_empty(&self) -> bool {
         self.named.is_empty() && self.clients.is_none() && self.front_proxies.is_none()
     }

@@ -41,7 +41,7 @@ pub(super) struct ClientRenewal {
 }
 
 impl Renewal {
-    /// True if there are files to check.
+    /// Whether there are files to check.
     pub(crate) fn has_files(&self) -> bool {
         self.serving.is_given() || !self.files.is_empty()
     }

@@ -23,7 +23,7 @@ const OF_THE_CONNECTION: &[&str] = &[
 ];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// True if the client requests an upgrade.
+/// Whether the client requests an upgrade.
 pub(crate) fn requests_upgrade(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONNECTION).iter().map(header_text::text);
     values.into_iter().any(|value| value.to_ascii_lowercase().contains("upgrade"))

@@ -104,7 +104,7 @@ impl Encoding {
 /// The part of a body that has been read.
 pub(crate) struct Beginning {
     pub(crate) bytes: Bytes,
-    /// True if it is the whole body.
+    /// Whether it is the whole body.
     pub(crate) is_all: bool,
 }
 

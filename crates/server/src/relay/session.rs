@@ -33,7 +33,7 @@ pub(crate) struct Session<C, B> {
 /// A connection.
 struct End<S> {
     stream: S,
-    /// True if written bytes may be unflushed.
+    /// Whether written bytes may be unflushed.
     is_unflushed: bool,
 }
 

@@ -105,7 +105,7 @@ pub(super) fn assemble(
     })
 }
 
-/// True if anonymous requests are allowed. With the mode AlwaysAllow they are refused, as in
+/// Whether anonymous requests are allowed. With the mode AlwaysAllow they are refused, as in
 /// upstream: every client that reaches the server would be its administrator.
 fn may_be_anonymous(anonymous: &Anonymous, authorization: &Authorization) -> bool {
     let all_may_all = authorization.is_open();

@@ -84,7 +84,7 @@ impl ResolvesServerCert for Choice {
     }
 }
 
-/// True if a certificate is valid for a name.
+/// Whether a certificate is valid for a name.
 fn is_for(certified: &CertifiedKey, name: &str) -> bool {
     let (Some(leaf), Ok(name)) = (certified.cert.first(), ServerName::try_from(name)) else {
         return false;

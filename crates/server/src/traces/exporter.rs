@@ -69,7 +69,7 @@ pub(crate) struct Exporter {
     channel: Channel,
     /// The name of this server.
     instance: String,
-    /// True if the last batch was lost.
+    /// Whether the last batch was lost.
     is_failing: bool,
 }
 

@@ -50,7 +50,7 @@ impl Algorithm {
         SIGNATURES.iter().find(|(known, _)| known == oid).map(|(_, algorithm)| *algorithm)
     }
 
-    /// True if the algorithm uses SHA-1.
+    /// Whether the algorithm uses SHA-1.
     pub(super) fn is_sha1(self) -> bool {
         self.name.contains("SHA1")
     }

@@ -78,7 +78,7 @@ impl DeprecationCounts {
     }
 }
 
-/// True if a certificate has the extension with the subject's alternative names.
+/// Whether a certificate has the extension with the subject's alternative names.
 pub(super) fn has_san(certificate: &X509Certificate<'_>) -> bool {
     certificate.extensions().iter().any(|one| one.oid == OID_X509_EXT_SUBJECT_ALT_NAME)
 }

@@ -244,7 +244,7 @@ fn of_names(names: &[String], are_addresses: bool, host: &str) -> String {
     }
 }
 
-/// True if the common name is, or matches, the host (Go: `matchHostnames`).
+/// Whether the common name is, or matches, the host (Go: `matchHostnames`).
 fn matches_common_name(leaf: &X509Certificate<'_>, host: &str) -> bool {
     let name = leaf.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
     let Some(pattern) = name.filter(|name| !name.is_empty()) else { return false };

@@ -53,7 +53,7 @@ fn seconds(head: &Parts) -> Option<u64> {
     head.headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()
 }
 
-/// True if a response without a Status is a temporary failure (upstream:
+/// Whether a response without a Status is a temporary failure (upstream:
 /// `NewGenericServerResponse`, then `DefaultShouldRetry`).
 pub(super) fn is_transient(head: &Parts) -> bool {
     let by_code = match head.status.as_u16() {
@@ -64,7 +64,7 @@ pub(super) fn is_transient(head: &Parts) -> bool {
     by_code || seconds(head).is_some_and(|seconds| seconds > 0)
 }
 
-/// True if a Status is a temporary failure, judged by its reason, its code or its
+/// Whether a Status is a temporary failure, judged by its reason, its code or its
 /// `retryAfterSeconds`. The retry does not use these seconds as its delay.
 pub(super) fn status_is_transient(status: &Value) -> bool {
     let reason = status.str_at(&["reason"]).unwrap_or_default();

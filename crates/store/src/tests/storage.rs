@@ -151,7 +151,7 @@ impl Storage {
         })
     }
 
-    /// True if these bytes are in the kernel's memory, on the disk, or among the dirty data.
+    /// Whether these bytes are in the kernel's memory, on the disk, or among the dirty data.
     pub(super) fn holds(&self, bytes: &[u8]) -> bool {
         let state = self.0.lock();
         let is_in = |image: &[u8]| is_part(bytes, image);

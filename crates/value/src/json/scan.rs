@@ -61,7 +61,7 @@ impl<const N: usize> Bytes<N> {
         ((found & HIGHEST).trailing_zeros() / u8::BITS) as usize
     }
 
-    /// True if a byte of the block is in the set. No branch depends on a byte, so the compiler
+    /// Whether a byte of the block is in the set. No branch depends on a byte, so the compiler
     /// compares all bytes of the block in one vector.
     #[inline(always)]
     fn is_in(&self, block: &[u8; BLOCK]) -> bool {

@@ -12,7 +12,7 @@ use crate::policies::head::{Head, items, text};
 pub(crate) struct Policy {
     pub(super) head: Head,
     pub(super) mutations: Vec<Mutation>,
-    /// True if the policy is evaluated again when a policy was applied or a webhook changed the
+    /// Whether the policy is evaluated again when a policy was applied or a webhook changed the
     /// object (`reinvocationPolicy: IfNeeded`).
     pub(super) wants_reinvocation: bool,
 }

@@ -215,7 +215,7 @@ impl Reader<'_> {
     }
 }
 
-/// True if an expression selects the claim.
+/// Whether an expression selects the claim.
 fn uses(expression: &str, claim: &str) -> bool {
     !expression.is_empty() && pintle_cel::selects(expression, "claims", claim)
 }

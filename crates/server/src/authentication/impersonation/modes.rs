@@ -30,7 +30,7 @@ const MANY: usize = 4;
 struct Mode {
     /// The name in verbs; `""` for the legacy mode.
     name: &'static str,
-    /// True if the mode applies to this requester and impersonated user.
+    /// Whether the mode applies to this requester and impersonated user.
     applies: fn(&User, &Wanted) -> bool,
 }
 

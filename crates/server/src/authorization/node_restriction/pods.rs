@@ -51,7 +51,7 @@ impl Restricted<'_> {
         }
     }
 
-    /// True if the pod is on the node.
+    /// Whether the pod is on the node.
     fn has(&self, pod: Option<&Value>) -> bool {
         pod.is_some_and(|pod| pod.str_at(&["spec", "nodeName"]) == Some(self.node))
     }

@@ -92,7 +92,7 @@ impl Restricted<'_> {
         })
     }
 
-    /// True if the volume projects tokens for the audience, or its CSI driver requests them.
+    /// Whether the volume projects tokens for the audience, or its CSI driver requests them.
     fn volume_has_audience(
         &self,
         pod: &Value,

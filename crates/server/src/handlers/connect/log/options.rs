@@ -19,7 +19,7 @@ pub(super) struct LogOptions {
     tail_lines: Option<i64>,
     limit_bytes: Option<i64>,
     names_stream: bool,
-    /// True if the kubelet's certificate is not verified.
+    /// Whether the kubelet's certificate is not verified.
     pub(super) insecure: bool,
 }
 

@@ -39,7 +39,7 @@ const FIRST_WITH_STATUS: u8 = 4;
 /// The maximum number of bytes that are read of a kubelet's error response.
 const REFUSAL_BYTES_MAX: usize = 50_000;
 
-/// True if the client offers the subprotocol that is translated.
+/// Whether the client offers the subprotocol that is translated.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     websocket::subprotocols(headers).iter().any(|name| name == SUBPROTOCOL)
 }

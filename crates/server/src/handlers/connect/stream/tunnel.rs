@@ -66,7 +66,7 @@ pub(super) async fn tunnel(
     }))
 }
 
-/// True if the kubelet's response switches to SPDY.
+/// Whether the kubelet's response switches to SPDY.
 pub(super) fn switches_to_spdy(answer: &backends::Response) -> bool {
     let says = |name: &HeaderName, what: &str| {
         let value = answer.headers().get(name).map(header_text::text).unwrap_or_default();
