@@ -87,9 +87,9 @@ static IMMUTABLE: [(&str, Value); 6] = [
 ];
 const EMPTY: Value = Value::String(Str::const_new(""));
 
-/// Validates the metadata of an update against the stored object. `errors_of_new` are the errors that
-/// [`object_meta_but_names`] found in the new object: if there are none, the rules that both functions
-/// have are not checked again.
+/// Validates the metadata of an update against the stored object. `errors_of_new` are the errors
+/// that [`object_meta_but_names`] found in the new object: if there are none, the rules that both
+/// functions have are not checked again.
 pub fn object_meta_update(
     new: &Value,
     old: &Value,

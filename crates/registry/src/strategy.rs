@@ -260,8 +260,9 @@ pub enum Owned {
     Only(Members),
 }
 
-/// How a kind validates the metadata of an update, besides the generic validation. As in upstream, an
-/// invalid member is reported by each of these checks. A new object's metadata is validated once.
+/// How a kind validates the metadata of an update, besides the generic validation. As in upstream,
+/// an invalid member is reported by each of these checks. A new object's metadata is validated
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataChecks {
     /// How often the new metadata is compared with the stored (upstream:

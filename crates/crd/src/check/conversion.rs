@@ -86,8 +86,8 @@ pub fn check_webhook_url(text: &str, path: &Path, errors: &mut Errors) {
     let url = match Url::parse(text) {
         Ok(url) => url,
         Err(why) => {
-            return errors
-                .push(Error::required(path, format!("url must be a valid URL: {why}{FORM}")));
+            let words = format!("url must be a valid URL: {why}{FORM}");
+            return errors.push(Error::required(path, words));
         }
     };
     let mut invalid = |shown: &str, words: &str| {

@@ -93,7 +93,8 @@ pub(super) fn check_not_above_all(share: &Field<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether the number or percentage is zero. A text without `%` is invalid, but counts as its number.
+/// Whether the number or percentage is zero. A text without `%` is invalid, but counts as its
+/// number.
 pub(super) fn is_zero(share: &Field<'_>) -> bool {
     let number = || share.int().or_else(|| share.text().parse().ok());
     percentage(share).or_else(number).unwrap_or(0) == 0

@@ -1,11 +1,11 @@
-//! What strategies say about the metadata of updates: how a kind validates it, and what a write to a
-//! subresource keeps of it.
+//! What strategies say about the metadata of updates: how a kind validates it, and what a write to
+//! a subresource keeps of it.
 
 use pintle_registry::{Members, MetadataChecks};
 use pintle_value::Value;
 
-/// The kind compares the metadata with the stored, and then validates the whole object like a new one:
-/// most kinds.
+/// The kind compares the metadata with the stored, and then validates the whole object like a new
+/// one: most kinds.
 pub(crate) const AS_UPDATE_AND_NEW: MetadataChecks =
     MetadataChecks { as_update: 1, as_new: 1, qualified_finalizers: true };
 

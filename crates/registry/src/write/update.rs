@@ -338,13 +338,15 @@ fn confined_to(members: Members, mut new: Value, old: &Value) -> Value {
 }
 
 /// Resets the metadata that writers of a subresource cannot set. `managedFields` are not reset.
-fn reset_metadata(to: &mut Value, from: &Value, unowned: Members) {
-    for path in unowned.iter().filter(|path| path.first() == Some(&"metadata")) {
-        let mut managers = Value::object();
-        ownership::move_managers(to, &mut managers);
-        copy_members(to, from, &[path]);
-        ownership::move_managers(&mut managers, to);
+fn reset_metadata(to: &mut Value, from: &Value, members: Members) {
+    let mut reset = members.iter().filter(|path| path.first() == Some(&"metadata")).peekable();
+    if reset.peek().is_none() {
+        return;
     }
+    let mut managers = Value::object();
+    ownership::move_managers(to, &mut managers);
+    reset.for_each(|path| copy_members(to, from, &[path]));
+    ownership::move_managers(&mut managers, to);
 }
 
 /// Copies members from `from` to `to`; removes those that `from` lacks.

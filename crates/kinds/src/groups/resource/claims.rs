@@ -90,8 +90,8 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// Checks that the spec is unchanged; `devices` is the path of its requests. As in Go, requirements of
-/// capacity without requests are not equal to absent ones.
+/// Checks that the spec is unchanged; `devices` is the path of its requests. As in Go, requirements
+/// of capacity without requests are not equal to absent ones.
 pub(super) fn spec_unchanged(new: &Value, old: Option<&Value>, devices: &[&str]) -> Errors {
     let errors = unchanged(new, old, &[frozen(&["spec"])]);
     let Some(old) = old.filter(|_| errors.is_empty()) else { return errors };

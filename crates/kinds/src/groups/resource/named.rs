@@ -83,8 +83,8 @@ pub(super) fn uuid(text: &str) -> Vec<String> {
 
 const UUID_LENGTH: usize = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx".len();
 
-/// Returns why the text is none of the forms of a UUID that upstream's library knows: 32 digits, the
-/// canonical form, and this as a URN or in brackets.
+/// Returns why the text is none of the forms of a UUID that upstream's library knows: 32 digits,
+/// the canonical form, and this as a URN or in brackets.
 fn uuid_error(text: &str) -> Option<String> {
     const FORMAT: &str = "invalid UUID format";
     const URN: &str = "urn:uuid:";

@@ -1,7 +1,7 @@
 //! Cron schedules of five fields, and the descriptors for some of them.
 //!
-//! The messages are those of upstream's cron library, except that of a time zone without a schedule,
-//! for which the library panics.
+//! The messages are those of upstream's cron library, except that of a time zone without a
+//! schedule, for which the library panics.
 
 use std::ops::RangeInclusive;
 
