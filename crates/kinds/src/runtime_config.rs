@@ -215,15 +215,8 @@ impl RuntimeConfig {
     /// Whether a resource is served whose default is `on`. The most specific key decides: the
     /// resource, then its version, then the version's stage, then `api/all`.
     pub(crate) fn serves(&self, group: &str, version: &str, resource: &str, on: bool) -> bool {
-        let stage = if version.contains("alpha") {
-            3
-        } else if version.contains("beta") {
-            2
-        } else {
-            1
-        };
         let setting = self.setting(group, version, resource);
-        let setting = setting.or(self.stages[stage]).or(self.stages[0]);
+        let setting = setting.or(self.stages[stage(version)]).or(self.stages[0]);
         if !self.features.bring(group, resource) {
             return false;
         }
@@ -233,6 +226,21 @@ impl RuntimeConfig {
         let mut rows = generated::resources().iter();
         let row = rows.find(|r| (r.group, r.version, r.plural) == (group, version, resource));
         setting != Some(false) && row.is_some_and(|row| self.brings_forward(row))
+    }
+
+    /// The key that switches a resource off; `None` if no key does.
+    pub fn disabling_key(&self, group: &str, version: &str, resource: &str) -> Option<String> {
+        let (of_version, stage) = (format!("{group}/{version}"), stage(version));
+        let of_resource = format!("{of_version}/{resource}");
+        let (key, on) = [
+            (of_resource, self.setting_of_resource(group, version, resource)),
+            (of_version, self.setting_of_version(group, version)),
+            (STAGES[stage].to_owned(), self.stages[stage]),
+            (STAGES[0].to_owned(), self.stages[0]),
+        ]
+        .into_iter()
+        .find_map(|(key, setting)| Some((key, setting?)))?;
+        (!on).then_some(key)
     }
 
     /// True if a resource is served in a removed version. Keys for stages such as `api/beta` do
@@ -260,6 +268,17 @@ impl RuntimeConfig {
         let is_it =
             |(g, v, _): &&(String, String, bool)| (g.as_str(), v.as_str()) == (group, version);
         settings.find(is_it).map(|setting| setting.2)
+    }
+}
+
+/// The stage of a version, in [`STAGES`].
+fn stage(version: &str) -> usize {
+    if version.contains("alpha") {
+        3
+    } else if version.contains("beta") {
+        2
+    } else {
+        1
     }
 }
 

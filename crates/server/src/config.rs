@@ -26,6 +26,7 @@ use pintle_effects::PortRange;
 use pintle_kinds::{Emulation, RuntimeConfig};
 use pintle_layout::MediaType;
 
+use crate::fairness;
 use crate::{Cors, EffectiveVersion, Error, FeatureGates};
 pub use access::{
     AuthorizationFiles, ExternalTokens, OidcFlags, RequestHeader, ServiceAccounts, TokenWebhook,
@@ -261,9 +262,15 @@ impl Config {
         self.runtime_config.clone().with(self.feature_gates.of_kinds()).emulating(emulation)
     }
 
+    /// Refuses flags that contradict each other.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_release()?;
+        self.check_fairness()
+    }
+
     /// Refuses flags about the release that contradict each other, and warns of features that stay
     /// enabled.
-    pub(crate) fn check_release(&self) -> Result<(), Error> {
+    fn check_release(&self) -> Result<(), Error> {
         let refuse = |flag, reason| Err(Error::Flag { flag, reason });
         if !self.effective_version.is_emulation() {
             let only = |option: &str| {
@@ -293,6 +300,21 @@ impl Config {
             );
         }
         Ok(())
+    }
+
+    /// Refuses to switch off the kinds that configure priority and fairness while it is on. Upstream
+    /// (`validateAPIPriorityAndFairness`) checks the same keys but those of single resources.
+    fn check_fairness(&self) -> Result<(), Error> {
+        let disabled = fairness::resources().iter().find_map(|name| {
+            self.runtime_config.disabling_key(&name.group, &name.version, &name.resource)
+        });
+        match disabled.filter(|_| self.priority_and_fairness) {
+            Some(key) => Err(Error::Flag {
+                flag: "runtime-config",
+                reason: format!("{key}=false conflicts with --enable-priority-and-fairness=true"),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The directory of certificates.

@@ -21,9 +21,9 @@ use pintle_auth::{Attributes, User};
 use pintle_fairness::{CATCH_ALL, Demand, FlowSchema, Level, Limits, Watches};
 use pintle_fairness::{WorkEstimate, estimate};
 use pintle_measure::{Gauge, Series};
-use pintle_meta::GroupVersionResource;
 use pintle_registry::{Feed, Registry, Resource, Verb};
 
+pub(crate) use configuration::resources;
 use level::ServedLevel;
 pub(crate) use level::{InitialSeat, Rejected, Seat};
 pub(crate) use measures::{
@@ -174,9 +174,8 @@ impl Fairness {
     /// Applies the stored configuration.
     fn configure(&self, state: &mut State) {
         if state.feeds.is_empty() {
-            let names = ["prioritylevelconfigurations", "flowschemas"];
-            let name = |name: &str| GroupVersionResource::new(configuration::GROUP, "v1", name);
-            let resources = names.iter().filter_map(|one| self.registry.resource(&name(one)));
+            let names = resources().into_iter();
+            let resources = names.filter_map(|name| self.registry.resource(&name));
             state.feeds = resources.map(|resource| self.registry.feed(&resource)).collect();
         }
         for feed in &mut state.feeds {

@@ -77,7 +77,7 @@ impl Server {
     /// Starts a server and returns when it is ready. Needs a Tokio runtime.
     pub async fn start(mut config: Config) -> Result<Running, Error> {
         let mut phases = Phases::new();
-        config.check_release()?;
+        config.check()?;
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
         // The server listens early: an address in use is the most frequent reason of a failure.

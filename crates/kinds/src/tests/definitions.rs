@@ -202,6 +202,23 @@ fn the_runtime_config_switches_versions_and_resources() {
     }
 }
 
+#[test]
+fn the_most_specific_key_switches_a_resource_off() {
+    for (flag, expected) in [
+        ("", None),
+        ("apps/v1/deployments=false,apps/v1=true", Some("apps/v1/deployments")),
+        ("apps/v1=false,api/ga=true", Some("apps/v1")),
+        ("apps/v1/daemonsets=false,apps/v1/deployments=true,apps/v1=false", None),
+        ("api/ga=false,api/all=true", Some("api/ga")),
+        ("api/all=false,v1=true", Some("api/all")),
+        ("api/all=false,api/ga=true", None),
+        ("api/beta=false", None),
+    ] {
+        let found = config(flag).disabling_key("apps", "v1", "deployments");
+        assert_eq!(found.as_deref(), expected, "{flag}");
+    }
+}
+
 /// Upstream responds 404 for such a resource, even if `--runtime-config` enables its version.
 #[test]
 fn a_resource_of_a_feature_that_is_off_is_not_served() {

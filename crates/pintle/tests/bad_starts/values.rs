@@ -29,6 +29,10 @@ pub(crate) const ROWS: &[(&str, &[&str])] = &[
     ("--runtime-config=foo/v1", &["--runtime-config: ", "foo/v1"]),
     ("--runtime-config=apps/v7=true", &["--runtime-config: ", "apps/v7"]),
     ("--runtime-config=apps/v1=perhaps", &["--runtime-config: ", "perhaps"]),
+    (
+        "--runtime-config=flowcontrol.apiserver.k8s.io/v1=false",
+        &["--runtime-config: ", "conflicts with --enable-priority-and-fairness=true"],
+    ),
     ("--feature-gates=Nope=true", &["--feature-gates", "Nope"]),
     ("--controllers=nope", &["--controllers: ", "nope"]),
     ("--service-account-issuer=", &["--service-account-issuer: ", "must not be empty"]),

@@ -8,7 +8,9 @@ use pintle_meta::{GroupVersionResource, object};
 use pintle_registry::Registry;
 use pintle_value::Value;
 
-pub(super) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+const GROUP: &str = "flowcontrol.apiserver.k8s.io";
+const LEVELS: &str = "prioritylevelconfigurations";
+const SCHEMAS: &str = "flowschemas";
 
 /// The most queues of a level (also in upstream's validation).
 const QUEUES_MAX: usize = 10_000_000;
@@ -20,10 +22,14 @@ pub(super) struct Configured {
     pub(super) schemas: Vec<FlowSchema>,
 }
 
+/// The resources that configure priority and fairness. They are served wherever it is on.
+pub(crate) fn resources() -> [GroupVersionResource; 2] {
+    [LEVELS, SCHEMAS].map(|name| GroupVersionResource::new(GROUP, "v1", name))
+}
+
 /// Reads the stored objects and adds the mandatory ones. Contradictory objects are ignored.
 pub(super) fn read(registry: &Registry) -> Configured {
-    let mut levels: Vec<Level> =
-        trees(registry, "prioritylevelconfigurations").iter().filter_map(level).collect();
+    let mut levels: Vec<Level> = trees(registry, LEVELS).iter().filter_map(level).collect();
     for (name, discipline, nominal) in
         [(EXEMPT, Discipline::Exempt, 0), (CATCH_ALL, Discipline::Reject, 5)]
     {
@@ -32,7 +38,7 @@ pub(super) fn read(registry: &Registry) -> Configured {
             levels.push(Level { name: name.to_owned(), uid: String::new(), shares, discipline });
         }
     }
-    let mut schemas: Vec<FlowSchema> = trees(registry, "flowschemas").iter().map(schema).collect();
+    let mut schemas: Vec<FlowSchema> = trees(registry, SCHEMAS).iter().map(schema).collect();
     in_order(&mut schemas);
     let has = |schemas: &[FlowSchema], name| schemas.iter().any(|schema| schema.name == name);
     if !has(&schemas, EXEMPT) {
