@@ -204,9 +204,7 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
         (Encoding::Json, true) => body.map_whole(pretty::indent),
         (Encoding::Yaml, _) => body.map_whole(|compact| {
             let mut out = Vec::with_capacity(compact.len());
-            // The JSON was written by this server, so parsing cannot fail; a failure would send an
-            // empty document.
-            yaml::write(&json::parse(compact).unwrap_or_default(), &mut out);
+            yaml::write(&parse_own(compact), &mut out);
             out
         }),
         (Encoding::Cbor, _) => body.map_whole(cbor),
@@ -214,10 +212,20 @@ fn encode(body: Body, negotiated: Negotiated) -> Body {
     }
 }
 
+/// Parses JSON that this server wrote, for another encoding. Only a defect of the server makes it
+/// invalid. That is logged; it cannot become an error response, because the head may have been sent.
+fn parse_own(own: &[u8]) -> Value {
+    json::parse(own).unwrap_or_else(|why| {
+        debug_assert!(false, "the server wrote invalid JSON: {why}");
+        tracing::error!(%why, bytes = own.len(), "a document that the server wrote is invalid JSON; the client gets an empty one");
+        Value::default()
+    })
+}
+
 /// Converts a document from JSON to CBOR. The JSON was written by this server.
 pub(crate) fn cbor(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
-    cbor::write(&json::parse(json).unwrap_or_default(), &mut out);
+    cbor::write(&parse_own(json), &mut out);
     out
 }
 

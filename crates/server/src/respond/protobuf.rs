@@ -3,9 +3,9 @@
 
 use bytes::Bytes;
 use pintle_schema::{Schema, TypeId, builtin, protobuf, with_removed};
-use pintle_value::{Value, json};
+use pintle_value::Value;
 
-use super::Rendering;
+use super::{Rendering, parse_own};
 use crate::negotiation::{Form, MetaVersion};
 
 const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata";
@@ -14,7 +14,7 @@ const METADATA_TYPE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectM
 pub(crate) fn object(type_name: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len());
     let (schema, ty) = find(type_name);
-    protobuf::encode(schema, ty, &read(object), &mut out);
+    protobuf::encode(schema, ty, &parse_own(object), &mut out);
     out
 }
 
@@ -28,7 +28,7 @@ pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usi
     let list = Value::from([
         ("kind", Value::from(kind)),
         ("apiVersion", Value::from(api_version)),
-        ("metadata", read(metadata)),
+        ("metadata", parse_own(metadata)),
     ]);
     let mut head = Vec::with_capacity(1024);
     protobuf::list_head(builtin(), &list, items_bytes, &mut head);
@@ -39,7 +39,7 @@ pub(super) fn list_head(rendering: &Rendering, metadata: &[u8], items_bytes: usi
 pub(super) fn item(type_name: &str, item: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(item.len());
     let (schema, ty) = find(type_name);
-    let message = protobuf::encode(schema, ty, &read(item), &mut out);
+    let message = protobuf::encode(schema, ty, &parse_own(item), &mut out);
     Bytes::from(out).slice(protobuf::list_item(message))
 }
 
@@ -51,11 +51,6 @@ impl Rendering {
             _ => &self.resource.schema.get(self.resource.ty).name,
         }
     }
-}
-
-/// Parses JSON that this server wrote; a failure would send an empty object.
-fn read(object: &[u8]) -> Value {
-    json::parse(object).unwrap_or_default()
 }
 
 /// The type of this name. The types of removed versions are loaded only if no current type has the

@@ -7,8 +7,8 @@ use pintle_registry::table::Column;
 use pintle_registry::{Encoded, Extra};
 use pintle_value::json;
 
-use super::Rendering;
 use super::rendering::{Shown, write_metadata};
+use super::{Rendering, parse_own};
 use crate::negotiation::MetaVersion;
 use crate::options::IncludeObject;
 
@@ -93,7 +93,7 @@ pub(super) fn write_row(
             rendering.resource.encoded(stored, Extra::Row).write_row(rendering.now, out);
         }
         None => {
-            let tree = json::parse(shown.json).unwrap_or_default();
+            let tree = parse_own(shown.json);
             Encoded::row(&*rendering.printer, &tree).write_row(rendering.now, out);
         }
     }

@@ -335,3 +335,11 @@ async fn cached_table_rows_show_the_current_age() {
         assert!(table.contains(&row), "{table}");
     }
 }
+
+/// No client sees an empty document without a trace of the defect.
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "the server wrote invalid JSON")]
+fn own_json_that_is_invalid_is_a_defect() {
+    cbor(b"{");
+}

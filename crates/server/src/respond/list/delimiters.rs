@@ -1,10 +1,10 @@
 //! What a list has around its items.
 
 use pintle_registry::request::Encoding;
-use pintle_value::{cbor, json, yaml};
+use pintle_value::{cbor, yaml};
 
 use crate::negotiation::Form;
-use crate::respond::{Rendering, table};
+use crate::respond::{Rendering, parse_own, table};
 
 /// The head, separator and tail of a list.
 pub(super) struct Delimiters {
@@ -48,7 +48,7 @@ impl Delimiters {
 
     /// The head and tail of a list in YAML or CBOR, made from an empty list in JSON.
     fn of_empty(empty: &[u8], key: &str, items: usize, encoding: Encoding) -> Self {
-        let mut tree = json::parse(empty).unwrap_or_default();
+        let mut tree = parse_own(empty);
         let (mut head, mut tail) = (Vec::with_capacity(256), Vec::new());
         if encoding == Encoding::Cbor {
             if items == 0 {

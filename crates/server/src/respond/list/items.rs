@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use pintle_registry::request::Encoding;
 use pintle_registry::{Extra, Object, View, work};
-use pintle_value::{cbor, json, yaml};
+use pintle_value::{cbor, yaml};
 
 use crate::body::CHUNK_BYTES;
 use crate::negotiation::Form;
 use crate::respond::rendering::{Shown, write_metadata};
-use crate::respond::{Rendering, protobuf, table};
+use crate::respond::{Rendering, parse_own, protobuf, table};
 
 use super::Item;
 use super::runs::Writing;
@@ -129,8 +129,7 @@ impl ItemWriter {
         }
         let mut text = Vec::with_capacity(1024);
         self.write_json(item, &mut text);
-        // The JSON was written by this server; a failure would send an empty item.
-        let tree = json::parse(&text).unwrap_or_default();
+        let tree = parse_own(&text);
         match self.encoding {
             Encoding::Yaml => yaml::write_item(&tree, out),
             _ => cbor::write_item(&tree, out),
