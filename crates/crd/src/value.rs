@@ -2,7 +2,8 @@
 //! validator (`k8s.io/kube-openapi/pkg/validation/validate`) and with ratcheting: errors in parts
 //! of an object that an update does not change are ignored.
 //!
-//! Submodules try the schemas of `anyOf` and its like ([`alternatives`]), and check the uniqueness of list items ([`lists`]) and the metadata of embedded objects
+//! Submodules try the schemas of `anyOf` and its like ([`alternatives`]), and check the uniqueness
+//! of list items ([`lists`]) and the metadata of embedded objects
 //! ([`embedded`]).
 
 mod alternatives;
