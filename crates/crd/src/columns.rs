@@ -152,4 +152,19 @@ mod tests {
         let names: Vec<_> = table.columns().iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["Name", "Age"]);
     }
+
+    /// The columns of a row share the limit of visited values.
+    #[test]
+    fn a_row_is_bounded_whatever_the_number_of_columns() {
+        let path = "\".items[?(@ > 0)]\"";
+        let column = format!(r#"{{"name":"a","type":"integer","jsonPath":{path}}}"#);
+        let value = |text: &str| json::parse(text.as_bytes()).expect("JSON");
+        let columns = value(&format!("[{}]", vec![&*column; 1000].join(",")));
+        let columns = columns.as_array().expect("a list");
+        let items = vec!["1"; 30_000].join(",");
+        let object = value(&format!(r#"{{"metadata":{{"name":"o"}},"items":[{items}]}}"#));
+        let row = Columns::read(columns).row(&object);
+        let filled = row.cells.iter().filter(|cell| **cell != Value::Null.into()).count();
+        assert!((2..10).contains(&filled), "{filled}");
+    }
 }

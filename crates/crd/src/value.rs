@@ -3,8 +3,7 @@
 //! of an object that an update does not change are ignored.
 //!
 //! Submodules try the schemas of `anyOf` and its like ([`alternatives`]), and check the uniqueness
-//! of list items ([`lists`]) and the metadata of embedded objects
-//! ([`embedded`]).
+//! of list items ([`lists`]) and the metadata of embedded objects ([`embedded`]).
 
 mod alternatives;
 pub(crate) mod embedded;

@@ -185,7 +185,8 @@ impl Watch {
                     }
                 }
             }
-            // While the log has more changes, the cursor is always ready, and few of them may be selected.
+            // While the log has more changes, the cursor is always ready, and few of them may be
+            // selected.
             let is_behind = self.unread.len() >= BATCH_MAX;
             bytes = if is_behind { bytes } else { 0 };
             bytes = bytes.saturating_add(self.unread.len().saturating_mul(of_one));

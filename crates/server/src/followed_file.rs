@@ -121,7 +121,8 @@ impl From<String> for Refusal {
     }
 }
 
-/// Reads a configuration file, on a blocking thread, so that a file system that does not respond delays nothing else.
+/// Reads a configuration file, on a blocking thread, so that a file system that does not respond
+/// delays nothing else.
 ///
 /// # Errors
 /// The reason, which names the file.

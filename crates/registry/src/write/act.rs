@@ -64,8 +64,8 @@ impl Write<'_> {
         Ok(Outcome { created: true, ..Outcome::ok(body) })
     }
 
-    /// Decodes the posted object, sets its defaults and runs admission. The caller computes the response; nothing is stored
-    /// (PATH-13).
+    /// Decodes the posted object, sets its defaults and runs admission. The caller computes the
+    /// response; nothing is stored (PATH-13).
     pub(crate) async fn receive(
         &self,
         body: &Body,

@@ -1,7 +1,7 @@
 //! Decodes values of structural types (see [`Schema`](crate::Schema)). Undeclared members are
 //! dropped or kept as the type says. A value of a wrong type is kept, because validation rejects it
-//! later, but its members are undeclared. But a wrong type in the type or object metadata of an embedded object is an
-//! error.
+//! later, but its members are undeclared. But a wrong type in the type or object metadata of an
+//! embedded object is an error.
 
 use pintle_meta::field;
 use pintle_value::{
