@@ -66,8 +66,9 @@ async fn measure_traffic(
     report: &mut Report,
 ) -> Result<()> {
     add_memory(running, report, format!("memory with {nodes} nodes and their pods"))?;
-    let (clock, end) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
     let path = namespace.path(pod.resource);
+    list(namespace, running, &path, (nodes, extent.time), report).await?;
+    let (clock, end) = (Instant::now(), Arc::new(AtomicU64::new(u64::MAX)));
     let query = |node| format!("fieldSelector=spec.nodeName%3D{}", node_name(node));
     let paths = (0..nodes).map(|node| format!("{path}?watch=1&{}", query(node)));
     let version = watches::newest(namespace, pod).await?;
@@ -105,6 +106,36 @@ async fn measure_traffic(
     let events = Figures::of(latencies, clock.elapsed());
     report.add_rate(format!("events to the watches of {nodes} kubelets, at all rates"), &events);
     Ok(())
+}
+
+/// Lists the pods of one node after the other, from several clients, as kubelets do before they
+/// watch.
+async fn list(
+    namespace: &Namespace,
+    running: Option<&Running>,
+    pods: &str,
+    (nodes, time): (u64, Duration),
+    report: &mut Report,
+) -> Result<()> {
+    let next = Arc::new(AtomicU64::new(0));
+    let path = format!("{pods}?fieldSelector=spec.nodeName%3Dnode-{VALUE}&resourceVersion=0");
+    let clients = Client::connect(&namespace.server, 32, false).await?;
+    let workers = clients.into_iter().map(|client| {
+        let next = next.clone();
+        Worker {
+            client,
+            call: namespace.server.call("GET", &path, "", ""),
+            next: Box::new(move |call: &mut Call| {
+                call.value(next.fetch_add(1, Ordering::Relaxed) % nodes);
+                true
+            }),
+        }
+    });
+    let (meter, name) = (Meter::start(running)?, "lists of the pods of a node");
+    let figures = run(workers.collect(), time).await?;
+    ensure!(figures.refused == 0, "{} lists were refused", figures.refused);
+    report.add_rate(name, &figures);
+    meter.add(report, name, figures.count)
 }
 
 fn add_memory(running: Option<&Running>, report: &mut Report, name: String) -> Result<()> {

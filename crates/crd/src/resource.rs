@@ -167,7 +167,8 @@ fn listed(all: &[Vec<Str>], version: Version<'_>) -> Vec<SelectableField> {
     let all = if all.is_empty() { &own } else { all };
     let listed = all.iter().map(|members| {
         let label = if own.contains(members) { members.join(".") } else { String::new() };
-        SelectableField { label: label.into(), value: FieldText::At(members.clone()) }
+        let value = FieldText::At(members.clone());
+        SelectableField { label: label.into(), value, is_selective: true }
     });
     listed.collect()
 }

@@ -175,8 +175,14 @@ pub(crate) const COUNTED_WITH_STATUS: Strategy =
     Strategy { generation: Generation::Spec, ..WITH_STATUS };
 
 /// A selectable field: the text at a path, or the result of a function of the members at some
-/// paths.
+/// paths. `selective`: few objects have the same value.
 macro_rules! selectable {
+    (selective $label:literal at $($member:literal).+) => {
+        pintle_registry::SelectableField {
+            is_selective: true,
+            ..crate::strategy::selectable!($label at $($member).+)
+        }
+    };
     ($label:literal at $($member:literal).+) => {
         crate::strategy::selectable!($label by |object| {
             crate::strategy::text(object, &[$($member),+])
@@ -186,6 +192,7 @@ macro_rules! selectable {
         pintle_registry::SelectableField {
             label: std::borrow::Cow::Borrowed($label),
             value: pintle_registry::FieldText::By($text, &[$(&[$($member),+]),*]),
+            is_selective: false,
         }
     };
 }

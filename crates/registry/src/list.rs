@@ -27,7 +27,7 @@ pub(crate) async fn list(
     revision::check_list(options)?;
     let selection = Selection::of(target, options)?;
     let wanted = Wanted::of(options)?;
-    let (snapshot, from) = state(registry, target, wanted).await?;
+    let (snapshot, from) = state(registry, target, &selection, wanted).await?;
     let (revision, all) = (snapshot.revision, selection.candidates(&snapshot.objects, &from));
     let reads = &target.resource.collection()?.reads;
     if selection.is_of_view() {
@@ -129,24 +129,26 @@ pub(crate) async fn check<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) {
     }
 }
 
-/// Returns the requested state, and the key at which the page begins.
+/// Returns the requested state, perhaps without objects that are not selected, and the key at which
+/// the page begins.
 async fn state(
     registry: &Registry,
     target: &Target,
+    selection: &Selection,
     wanted: Wanted,
 ) -> Result<(Snapshot, String), Status> {
     let (cache, collection) = (&*registry.cache, target.resource.collection()?);
-    let newest = || collection.snapshot(cache.visible());
+    let newest = || selection.snapshot(collection, cache.visible());
     match wanted {
         Wanted::Newest => {
             collection.reads.consistent.add(1);
             registry.catch_up().await?;
-            Ok((newest(), String::new()))
+            Ok((newest().await, String::new()))
         }
-        Wanted::Any => Ok((newest(), String::new())),
+        Wanted::Any => Ok((newest().await, String::new())),
         Wanted::NotOlderThan(revision) => {
             reach(registry, collection, revision).await?;
-            Ok((newest(), String::new()))
+            Ok((newest().await, String::new()))
         }
         Wanted::Exact(revision) => {
             reach(registry, collection, revision).await?;
@@ -166,7 +168,7 @@ async fn state(
         }
         Wanted::ContinueInconsistent { from } => {
             registry.catch_up().await?;
-            Ok((newest(), item_at(&from, &target.namespace)))
+            Ok((newest().await, item_at(&from, &target.namespace)))
         }
     }
 }

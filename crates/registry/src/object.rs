@@ -363,8 +363,23 @@ impl Object {
         resource: &Resource,
         position: usize,
     ) -> Result<Cow<'_, str>, Unreadable> {
-        let index = self.index(resource)?;
-        if index.fields_id == resource.fields_id {
+        self.index(resource)?;
+        self.field_once(resource, position)
+    }
+
+    /// Returns the same as [`Object::field`], but does not keep the index of an object that has
+    /// none yet: for a look at many objects.
+    ///
+    /// # Errors
+    /// If the object cannot be read.
+    pub(crate) fn field_once(
+        &self,
+        resource: &Resource,
+        position: usize,
+    ) -> Result<Cow<'_, str>, Unreadable> {
+        if let Some(index) = self.index.get()
+            && index.fields_id == resource.fields_id
+        {
             return Ok(Cow::Borrowed(index.fields.get(position).map_or("", Str::as_str)));
         }
         let Some(field) = resource.strategy.fields().get(position) else {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use pintle_meta::{Status, fields, labels};
+use pintle_store::Revision;
 use pintle_value::Str;
 
-use crate::cache::{Iter, Objects, Scope};
+use crate::cache::{Collection, FieldOf, Iter, Objects, Scope, Snapshot};
 use crate::request::{ListOptions, Target};
 use crate::{Object, Resource, StorageConverter, work};
 
@@ -138,13 +139,31 @@ impl Selection {
             && let Some(test) = equal(|field| matches!(field, Field::Indexed(_)))
             && let Field::Indexed(position) = test.field
         {
-            let (resource, value) = (self.resource.clone(), test.wanted.clone());
-            return Scope::Field { resource, position, value };
+            let resource = self.resource.clone();
+            return Scope::Field(FieldOf { resource, position }, test.wanted.clone());
         }
         match namespace.is_empty() {
             true => Scope::Collection,
             false => Scope::Namespace(namespace.clone()),
         }
+    }
+
+    /// Returns the newest state of a collection, perhaps without objects that are not selected. It
+    /// includes all changes up to `visible`, as [`Collection::snapshot`] does.
+    pub(crate) async fn snapshot(&self, collection: &Collection, visible: Revision) -> Snapshot {
+        let of_view = self.is_of_view(); // its fields are not those of the stored objects
+        for test in self.fields.iter().filter(|test| test.equal && !of_view) {
+            if let Field::Indexed(position) = test.field
+                && self.resource.strategy.fields()[position].is_selective
+            {
+                let field = FieldOf { resource: self.resource.clone(), position };
+                let with = collection.snapshot_with(&field, &test.wanted, visible);
+                if let Some(snapshot) = with.await {
+                    return snapshot;
+                }
+            }
+        }
+        collection.snapshot(visible)
     }
 
     /// Returns the objects from a key on among which the selected ones are: those of the namespace,
@@ -156,7 +175,7 @@ impl Selection {
                 objects.range(first..objects.position(&format!("{item}\0")))
             }
             Scope::Namespace(namespace) => objects.within(&namespace, from),
-            Scope::Collection | Scope::Name(_) | Scope::Field { .. } => {
+            Scope::Collection | Scope::Name(_) | Scope::Field(..) => {
                 objects.within(&self.namespace, from)
             }
         }

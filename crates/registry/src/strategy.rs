@@ -386,6 +386,8 @@ pub struct SelectableField {
     pub label: Cow<'static, str>,
     /// The place of the field's text in an object of the stored form.
     pub value: FieldText,
+    /// Whether few objects have the same value, so that lists of one value use an index.
+    pub is_selective: bool,
 }
 
 /// Paths of members.

@@ -79,7 +79,7 @@ impl Watch {
     /// Starts with all objects as ADDED events, then a bookmark if the client wants bookmarks.
     async fn begin_with_state(&mut self) -> Result<(), Status> {
         let collection = self.resource.collection()?;
-        let snapshot = collection.snapshot(self.cache.visible());
+        let snapshot = self.selection.snapshot(collection, self.cache.visible()).await;
         let all = self.selection.candidates(&snapshot.objects, "");
         work::ahead(list::estimate_scan(all.clone(), &self.selection, 0)).await;
         if self.selection.is_by_content() && !self.selection.is_of_view() {

@@ -117,7 +117,7 @@ const POD_REQUEST: Strategy = Strategy {
     fields: &[
         SIGNER,
         selectable!("spec.podName" at "spec"."podName"),
-        selectable!("spec.nodeName" at "spec"."nodeName"),
+        selectable!(selective "spec.nodeName" at "spec"."nodeName"),
     ],
     validate: |new, old| match old {
         None => pods::validate(&Field::root(new).get("spec")),

@@ -33,8 +33,8 @@ pub(super) const CORE_EVENT: Strategy = Strategy {
     fields: &[
         selectable!("involvedObject.kind" at "involvedObject"."kind"),
         selectable!("involvedObject.namespace" at "involvedObject"."namespace"),
-        selectable!("involvedObject.name" at "involvedObject"."name"),
-        selectable!("involvedObject.uid" at "involvedObject"."uid"),
+        selectable!(selective "involvedObject.name" at "involvedObject"."name"),
+        selectable!(selective "involvedObject.uid" at "involvedObject"."uid"),
         selectable!("involvedObject.apiVersion" at "involvedObject"."apiVersion"),
         selectable!("involvedObject.resourceVersion" at "involvedObject"."resourceVersion"),
         selectable!("involvedObject.fieldPath" at "involvedObject"."fieldPath"),
@@ -60,8 +60,8 @@ const EVENT: Strategy = Strategy {
     fields: &[
         selectable!("regarding.kind" at "involvedObject"."kind"),
         selectable!("regarding.namespace" at "involvedObject"."namespace"),
-        selectable!("regarding.name" at "involvedObject"."name"),
-        selectable!("regarding.uid" at "involvedObject"."uid"),
+        selectable!(selective "regarding.name" at "involvedObject"."name"),
+        selectable!(selective "regarding.uid" at "involvedObject"."uid"),
         selectable!("regarding.apiVersion" at "involvedObject"."apiVersion"),
         selectable!("regarding.resourceVersion" at "involvedObject"."resourceVersion"),
         selectable!("regarding.fieldPath" at "involvedObject"."fieldPath"),

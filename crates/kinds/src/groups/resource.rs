@@ -188,7 +188,7 @@ const SLICE: Strategy = Strategy {
         format!("field label not supported for {version}, Kind=ResourceSlice: {label}")
     }),
     fields: &[
-        selectable!("spec.nodeName" at "spec"."nodeName"),
+        selectable!(selective "spec.nodeName" at "spec"."nodeName"),
         selectable!("spec.driver" at "spec"."driver"),
     ],
     note_time: |slice, _, now| {

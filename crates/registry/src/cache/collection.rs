@@ -1,5 +1,6 @@
 //! One resource's objects: the live set in key order, and the log of recent changes.
 
+mod keys_by_value;
 mod settling;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -14,6 +15,8 @@ use super::objects::Objects;
 use super::topics::Topics;
 use crate::measures::{Reads, Stored};
 use crate::{Object, work};
+use keys_by_value::FieldIndex;
+pub(crate) use keys_by_value::FieldOf;
 
 /// A change of one object. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct Collection {
     pub(crate) reads: Arc<Reads>,
     /// The past states that were reconstructed last. Pages of one list share a state.
     recalled: Mutex<VecDeque<(Revision, Objects)>>,
+    /// The indexes of the fields that lists selected by.
+    field_indexes: Mutex<Vec<Arc<FieldIndex>>>,
 }
 
 #[derive(Default)]
@@ -90,6 +95,7 @@ impl Collection {
             topics: Mutex::default(),
             reads: Arc::default(),
             recalled: Mutex::default(),
+            field_indexes: Mutex::default(),
         }
     }
 
@@ -256,6 +262,8 @@ impl Collection {
             state.log.shrink_to(capacity);
         }
         state.floor = state.floor.max(floor);
+        drop(state);
+        self.drop_stale_indexes();
     }
 }
 

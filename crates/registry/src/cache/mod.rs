@@ -35,7 +35,7 @@ use tokio::sync::watch;
 use crate::measures::Stored;
 use crate::object::FieldSets;
 
-pub(crate) use collection::{Change, Collection, Snapshot};
+pub(crate) use collection::{Change, Collection, FieldOf, Snapshot};
 pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
 pub(crate) use objects::{Iter, Objects};
 pub(crate) use topics::Scope;

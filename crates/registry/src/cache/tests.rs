@@ -208,7 +208,7 @@ impl Follow {
             Scope::Namespace(wanted) => namespace == wanted,
             Scope::Name(wanted) => name == wanted,
             Scope::Item(wanted) => item == &**wanted,
-            Scope::Field { .. } => unreachable!("no watch is opened for a field"),
+            Scope::Field(..) => unreachable!("no watch is opened for a field"),
         }
     }
 

@@ -21,8 +21,8 @@ use tokio::sync::futures::Notified;
 
 use super::collection::State;
 use super::cursor::Lagged;
-use super::{Change, Collection};
-use crate::{Object, Resource};
+use super::{Change, Collection, FieldOf};
+use crate::Object;
 
 /// The most changes that are appended under one lock. Reading the fields of an object may take
 /// 10 us.
@@ -40,14 +40,7 @@ pub(crate) enum Scope {
     /// Changes of the object with this key, `namespace/name` or `name`.
     Item(Arc<str>),
     /// Changes of objects that have a value in a selectable field before or after the change.
-    Field {
-        /// The resource whose strategy names the field.
-        resource: Arc<Resource>,
-        /// The field's position in `Strategy::fields`.
-        position: usize,
-        /// The value.
-        value: Str,
-    },
+    Field(FieldOf, Str),
 }
 
 /// A watch's registration for a scope; ends when it is dropped.
@@ -95,8 +88,7 @@ pub(super) struct Topics {
 
 /// The topics of one selectable field.
 struct FieldTopics {
-    resource: Arc<Resource>,
-    position: usize,
+    field: FieldOf,
     by_value: HashMap<Str, Arc<Topic>>,
 }
 
@@ -195,11 +187,11 @@ impl Topics {
             Scope::Namespace(namespace) => self.namespaces.entry(namespace.clone()).or_default(),
             Scope::Name(name) => self.names.entry(name.clone()).or_default(),
             Scope::Item(item) => self.items.entry(item.clone()).or_default(),
-            Scope::Field { resource, position, value } => {
-                let of_field = self.fields.iter().position(|field| field.is(resource, *position));
+            Scope::Field(field, value) => {
+                let of_field = self.fields.iter().position(|topics| topics.field == *field);
                 let of_field = of_field.unwrap_or_else(|| {
-                    let (resource, position) = (resource.clone(), *position);
-                    self.fields.push(FieldTopics { resource, position, by_value: HashMap::new() });
+                    let (field, by_value) = (field.clone(), HashMap::new());
+                    self.fields.push(FieldTopics { field, by_value });
                     self.fields.len() - 1
                 });
                 self.fields[of_field].by_value.entry(value.clone()).or_default()
@@ -223,8 +215,8 @@ impl Topics {
             Scope::Namespace(namespace) => _ = self.namespaces.remove(namespace),
             Scope::Name(name) => _ = self.names.remove(name),
             Scope::Item(item) => _ = self.items.remove(item),
-            Scope::Field { resource, position, value } => {
-                if let Some(at) = self.fields.iter().position(|f| f.is(resource, *position)) {
+            Scope::Field(field, value) => {
+                if let Some(at) = self.fields.iter().position(|topics| topics.field == *field) {
                     self.fields[at].by_value.remove(value);
                     if self.fields[at].by_value.is_empty() {
                         self.fields.swap_remove(at);
@@ -236,16 +228,10 @@ impl Topics {
 }
 
 impl FieldTopics {
-    /// Whether these are the topics of a resource's field. Versions of a kind that have the same
-    /// selectable fields share topics.
-    fn is(&self, resource: &Resource, position: usize) -> bool {
-        self.resource.fields_id == resource.fields_id && self.position == position
-    }
-
     /// Calls `visit` with the topics that a state of an object concerns. An object that cannot be
     /// read concerns all topics, because every selector matches it.
     fn concerned(&self, object: &Object, visit: &mut impl FnMut(&Arc<Topic>)) {
-        match object.field(&self.resource, self.position) {
+        match object.field(&self.field.resource, self.field.position) {
             Ok(value) => self.by_value.get(&*value).into_iter().for_each(visit),
             Err(_) => self.by_value.values().for_each(visit),
         }

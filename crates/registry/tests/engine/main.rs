@@ -1,6 +1,7 @@
 //! Tests of the engine, mostly on a store in memory, with ConfigMaps and Deployments of the
 //! built-in schema: behaviour that needs no HTTP.
 
+mod selective;
 mod setup;
 mod shared;
 

@@ -1,8 +1,8 @@
 //! An engine with ConfigMaps and Deployments of the built-in schema.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use pintle_meta::{GroupVersionKind, GroupVersionResource, Status, User};
 use pintle_registry::admission::AdmitAll;
@@ -13,9 +13,9 @@ use pintle_registry::request::{
 use pintle_registry::results::{Outcome, ResponseBody};
 use pintle_registry::table::{Column, Printer, Row};
 use pintle_registry::{
-    Converting, Etcd, EtcdForm, Generation, Members, MetadataChecks, Options, Registry,
-    ResourceDefinition, ScalePaths, ScaleVersion, Scope, Storage, StorageConverter, Strategy,
-    Subresource, SubresourceBehaviour,
+    Converting, Etcd, EtcdForm, FieldText, Generation, Members, MetadataChecks, Options, Registry,
+    ResourceDefinition, ScalePaths, ScaleVersion, Scope, SelectableField, Storage,
+    StorageConverter, Strategy, Subresource, SubresourceBehaviour,
 };
 use pintle_store::Opening;
 use pintle_value::{Value, json};
@@ -32,12 +32,25 @@ impl Printer for Blank {
     }
 }
 
+/// The field that selectors can use, in all kinds.
+fn fields() -> &'static [SelectableField] {
+    static FIELDS: LazyLock<[SelectableField; 1]> = LazyLock::new(|| {
+        let value = FieldText::At(vec!["data".into(), "node".into()]);
+        [SelectableField { label: "data.node".into(), value, is_selective: true }]
+    });
+    &*FIELDS
+}
+
 /// The strategy of a kind with a status.
 struct WithStatus(Generation);
 
 impl Strategy for WithStatus {
     fn metadata_checks(&self, _: &str) -> MetadataChecks {
         MetadataChecks { as_update: 1, as_new: 1, qualified_finalizers: true }
+    }
+
+    fn fields(&self) -> &[SelectableField] {
+        fields()
     }
 
     fn unconditional_update(&self) -> bool {

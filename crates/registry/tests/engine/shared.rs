@@ -162,12 +162,21 @@ impl Follower for NoFollower {
     fn reset(&self, _: &[Record], _: Revision) {}
 }
 
+/// Returns an empty store in memory.
+async fn memory() -> Arc<dyn Store> {
+    let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("a store in memory opens");
+    Box::new(opening).read_to(Arc::new(NoFollower)).await.expect("an empty store opens")
+}
+
+/// Returns an engine, and the store that it shares with the caller.
+pub(crate) async fn sharing() -> (Engine, Arc<dyn Store>) {
+    let store = memory().await;
+    (Engine::on(Box::new(SharedOpening(store.clone(), Arc::default()))).await, store)
+}
+
 /// Returns two engines on one store, and the store's faults.
 async fn pair() -> (Engine, Engine, Arc<Faults>) {
-    let opening: LocalOpening = pintle_store::memory(u64::MAX).expect("a store in memory opens");
-    let store =
-        Box::new(opening).read_to(Arc::new(NoFollower)).await.expect("an empty store opens");
-    let faults = Arc::new(Faults::default());
+    let (store, faults) = (memory().await, Arc::new(Faults::default()));
     let engine = async || Engine::on(Box::new(SharedOpening(store.clone(), faults.clone()))).await;
     (engine().await, engine().await, faults)
 }

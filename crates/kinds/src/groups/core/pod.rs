@@ -37,7 +37,7 @@ pub(super) const POD: Strategy = Strategy {
         ],
     }),
     fields: &[
-        selectable!("spec.nodeName" at "spec"."nodeName"),
+        selectable!(selective "spec.nodeName" at "spec"."nodeName"),
         selectable!("spec.restartPolicy" at "spec"."restartPolicy"),
         selectable!("spec.schedulerName" at "spec"."schedulerName"),
         selectable!("spec.serviceAccountName" at "spec"."serviceAccountName"),
@@ -48,7 +48,7 @@ pub(super) const POD: Strategy = Strategy {
         selectable!("status.podIPs" by |_| Str::default()),
         selectable!("status.nominatedNodeName" at "status"."nominatedNodeName"),
         // The old name of spec.nodeName.
-        selectable!("spec.host" at "spec"."nodeName"),
+        selectable!(selective "spec.host" at "spec"."nodeName"),
     ],
     default: |object| set(object, pods::POD),
     prepare_create: pods::begin,
