@@ -14,12 +14,13 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
+use pintle_grpc::Requests;
 use pintle_store::BoxFuture;
 use prost::Message;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use crate::connection::{Connection, Endpoint, Responses};
 use crate::error::Error;
-use crate::grpc::{Connection, Endpoint, Requests, Responses};
 use crate::measures::{Measures, Method};
 
 /// How long connecting to one endpoint may take.

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_grpc::Requests;
 use pintle_store::BoxFuture;
 
 use crate::channel::{Channel, Repeat};
+use crate::connection::{Endpoint, Responses};
 use crate::error::Error;
-use crate::grpc::{Endpoint, Requests, Responses};
 use crate::measures::{Measures, Method};
 use crate::messages::{
     CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, RangeRequest,
@@ -154,6 +155,7 @@ impl Watch for Stream {
 
     fn request_progress(&mut self) -> Result<(), Error> {
         let command = WatchCommand::Progress(WatchProgressRequest {});
-        self.requests.send(&WatchRequest { command: Some(command) })
+        let sent = self.requests.send(&WatchRequest { command: Some(command) });
+        sent.map_err(Error::of)
     }
 }

@@ -1,6 +1,6 @@
 //! The errors of calls to etcd; they tell whether a call may have had an effect.
 
-use std::fmt;
+use pintle_grpc::{Code, Failure, Stage};
 
 /// Why a call had no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,8 +45,18 @@ impl Error {
         matches!(self, Self::Lost(_) | Self::NoSpace(_))
     }
 
+    /// Returns the error of a failed call.
+    pub(crate) fn of(failure: Failure) -> Self {
+        let Failure { code, message, stage } = failure;
+        match stage {
+            Stage::Unsent => Self::Unreachable(message),
+            Stage::Answered => Self::of_status(code, message),
+            Stage::Lost => Self::Lost(message),
+        }
+    }
+
     /// Returns the error of a gRPC status other than [`Code::OK`].
-    pub(crate) fn of_status(code: Code, message: String) -> Self {
+    fn of_status(code: Code, message: String) -> Self {
         // The messages are those of etcd's api/v3rpc/rpctypes/error.go.
         match code {
             Code::OUT_OF_RANGE if message.contains("has been compacted") => Self::Compacted,
@@ -55,61 +65,16 @@ impl Error {
             Code::RESOURCE_EXHAUSTED if message.contains("space exceeded") => {
                 Self::NoSpace(message)
             }
-            code if code.is_definite() => Self::Refused { code, message },
+            code if is_definite(code) => Self::Refused { code, message },
             code => Self::Lost(format!("{message} ({code})")),
         }
     }
 }
 
-/// A gRPC status code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub u16);
-
-impl Code {
-    pub(crate) const OK: Self = Self(0);
-    pub(crate) const CANCELED: Self = Self(1);
-    pub(crate) const UNKNOWN: Self = Self(2);
-    pub(crate) const NOT_FOUND: Self = Self(5);
-    pub(crate) const RESOURCE_EXHAUSTED: Self = Self(8);
-    pub(crate) const OUT_OF_RANGE: Self = Self(11);
-    /// Also used for a failed connection, as in gRPC's own clients.
-    pub(crate) const UNAVAILABLE: Self = Self(14);
-    /// The number of codes with a name.
-    pub(crate) const KNOWN: usize = 17;
-
-    /// Whether the code proves that the request was not executed and never will be. A server that
-    /// lost its leader or timed out during the request sends other codes.
-    const fn is_definite(self) -> bool {
-        matches!(self.0, 3 | 5 | 6 | 7 | 8 | 9 | 11 | 12 | 16)
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; Code::KNOWN] = [
-            "OK",
-            "Canceled",
-            "Unknown",
-            "InvalidArgument",
-            "DeadlineExceeded",
-            "NotFound",
-            "AlreadyExists",
-            "PermissionDenied",
-            "ResourceExhausted",
-            "FailedPrecondition",
-            "Aborted",
-            "OutOfRange",
-            "Unimplemented",
-            "Internal",
-            "Unavailable",
-            "DataLoss",
-            "Unauthenticated",
-        ];
-        match NAMES.get(usize::from(self.0)) {
-            Some(name) => f.write_str(name),
-            None => write!(f, "code {}", self.0),
-        }
-    }
+/// Whether a code proves that the request was not executed and never will be. A server that lost
+/// its leader or timed out during the request sends other codes.
+const fn is_definite(code: Code) -> bool {
+    matches!(code.0, 3 | 5 | 6 | 7 | 8 | 9 | 11 | 12 | 16)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Measures of requests to etcd: by operation and collection, and by method.
 
+use pintle_grpc::Code;
 use pintle_measure::{Counter, Distribution, Series, nanoseconds};
 use pintle_store::Kind;
 use tokio::time::Instant;
 
-use crate::error::{Code, Error};
+use crate::error::Error;
 
 /// The bounds of [`Requests::took`], which are upstream's.
 pub const REQUEST_BOUNDS: [u64; 23] = nanoseconds([

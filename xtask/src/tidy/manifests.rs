@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 /// Dependencies that only these crates may have.
 const RESERVED: &[(&[&str], &[&str])] = &[
-    (&["pintle-server", "pintle-etcd"], &["hyper", "hyper-util", "rustls", "tokio-rustls"]),
-    (&["pintle-server", "pintle-etcd", "pintle-encryption"], &["prost"]),
+    (&["pintle-server", "pintle-etcd", "pintle-grpc"], &["hyper", "hyper-util"]),
+    (&["pintle-server", "pintle-etcd"], &["rustls", "tokio-rustls"]),
+    (&["pintle-server", "pintle-etcd", "pintle-grpc", "pintle-encryption"], &["prost"]),
     (&["pintle-store"], &["fjall", "redb"]),
     (&["pintle-descriptions"], &["k8s-openapi", "schemars"]),
 ];

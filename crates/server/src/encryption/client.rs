@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pintle_encryption::Kms;
+use pintle_grpc::{Code, Failure, Stage, framed};
 use prost::Message;
 
 use super::measures::Measures;
 use crate::config::socket;
-use crate::grpc::{CODES, Channel, Destination, Failure, failure, framed};
+use crate::grpc::{Channel, Destination};
 
 /// The wait between two attempts to connect to a plugin.
 const RETRY_PERIOD: Duration = Duration::from_millis(100);
@@ -115,8 +116,8 @@ impl Client {
         let attempts = async {
             loop {
                 match self.channel.call(method, &body).await {
-                    Err(failure) if failure.is_unsent => {
-                        unsent = Some(failure.why);
+                    Err(failure) if failure.stage == Stage::Unsent => {
+                        unsent = Some(failure.message);
                         tokio::time::sleep(RETRY_PERIOD).await;
                     }
                     other => return other,
@@ -130,12 +131,14 @@ impl Client {
                 let last =
                     unsent.map(|why| format!(", last error: {}: {why}", self.socket.display()));
                 let why = format!("context deadline exceeded{}", last.unwrap_or_default());
-                Err(failure("DeadlineExceeded", why))
+                Err(Failure::lost(Code::DEADLINE_EXCEEDED, why))
             }
         };
-        let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| CODES[0]);
-        self.measures.calls.with([code, method, &self.name]).took(began.elapsed());
-        outcome
-            .map_err(|Failure { code, why, .. }| format!("rpc error: code = {code} desc = {why}"))
+        let code = outcome.as_ref().map_or_else(|failure| failure.code, |_| Code::OK);
+        let name = code.name().or(Code::UNKNOWN.name()).unwrap_or_default();
+        self.measures.calls.with([name, method, &self.name]).took(began.elapsed());
+        outcome.map_err(|Failure { code, message, .. }| {
+            format!("rpc error: code = {code} desc = {message}")
+        })
     }
 }

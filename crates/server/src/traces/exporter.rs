@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pintle_grpc::framed;
 use pintle_measure::Counter;
 use pintle_trace::Finished;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::otlp::{EXPORT, ExportRequest, ExportResponse};
-use crate::grpc::{Channel, framed};
+use crate::grpc::Channel;
 
 /// The most spans that wait for the collector (upstream: `DefaultMaxQueueSize`).
 const QUEUE_SPANS_MAX: usize = 2048;
@@ -161,7 +162,7 @@ impl Exporter {
             self.channel.reset().await; // it may be stuck
             return Err(format!("no answer within {CALL_TIMEOUT:?}"));
         };
-        let answer = answer.map_err(|failure| format!("{}: {}", failure.code, failure.why))?;
+        let answer = answer.map_err(|failure| failure.to_string())?;
         let Some(partial) = answer.partial_success.filter(|it| it.rejected_spans > 0) else {
             return Ok(0);
         };
