@@ -23,7 +23,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::Error;
 use crate::config::EncryptionFile;
-use crate::followed_file::{Content, FollowedFile, Refusal, read};
+use crate::followed_file::{Content, FollowedFile, Unusable, read};
 use crate::reloads::Reloads;
 use measures::Measures;
 pub(crate) use measures::{PLUGIN_CALL_BOUNDS, SEED_BOUNDS};
@@ -105,7 +105,7 @@ impl Encryption {
     }
 
     /// Upstream tries each refused content again, an invalid one, too.
-    async fn reload(&self, text: Content) -> Result<(), Refusal> {
+    async fn reload(&self, text: Content) -> Result<(), Unusable> {
         let configured = configure(&self.file, &text, &self.current.measures, &self.thread)?;
         configured.start(Duration::ZERO).await?;
         self.current.configured.store(Arc::new(configured));

@@ -34,7 +34,7 @@ pub(crate) struct FollowedFile {
 }
 
 /// Why content was not taken into use.
-pub(crate) enum Refusal {
+pub(crate) enum Unusable {
     /// The content is invalid, and stays so.
     Invalid(String),
     /// Something that the content needs is absent or fails, which may end.
@@ -60,7 +60,7 @@ impl FollowedFile {
     /// Takes each new content into use with `take`, and records the outcomes. Runs without end.
     pub(crate) async fn follow<T>(&self, reloads: &Reloads, take: impl Fn(Content) -> T)
     where
-        T: Future<Output = Result<(), Refusal>>,
+        T: Future<Output = Result<(), Unusable>>,
     {
         let mut current = Some(self.first);
         let mut failed = None::<Failed>;
@@ -81,7 +81,7 @@ impl FollowedFile {
             }
             let outcome = match read {
                 Ok(content) => take(content).await,
-                Err(why) => Err(Refusal::NotReady(why)),
+                Err(why) => Err(Unusable::NotReady(why)),
             };
             match outcome {
                 Ok(()) => {
@@ -101,11 +101,11 @@ impl FollowedFile {
 
 impl Failed {
     /// A failed attempt with a content, after `before`, the last one with the same content.
-    fn new(content: Option<Hash>, refusal: Refusal, before: Option<&Self>) -> Self {
+    fn new(content: Option<Hash>, why: Unusable, before: Option<&Self>) -> Self {
         let pause = before.map_or(PAUSE_MIN, |before| (before.pause * 2).min(PAUSE_MAX));
-        let (why, due) = match refusal {
-            Refusal::Invalid(why) => (why, None),
-            Refusal::NotReady(why) => (why, Some(Instant::now() + pause)),
+        let (why, due) = match why {
+            Unusable::Invalid(why) => (why, None),
+            Unusable::NotReady(why) => (why, Some(Instant::now() + pause)),
         };
         Self { content, why, pause, due }
     }
@@ -115,7 +115,7 @@ impl Failed {
     }
 }
 
-impl From<String> for Refusal {
+impl From<String> for Unusable {
     fn from(why: String) -> Self {
         Self::NotReady(why)
     }

@@ -24,7 +24,7 @@ use pintle_value::yaml;
 use crate::backends::{Dialer, Dialers};
 use crate::config::Config;
 use crate::expiring::ExpiringCache;
-use crate::followed_file::{Content, FollowedFile, Refusal};
+use crate::followed_file::{Content, FollowedFile, Unusable};
 use crate::machine::random;
 use crate::reloads::Reloads;
 use provider::Provider;
@@ -224,17 +224,17 @@ impl External {
     }
 
     /// Replaces the configuration once all its providers are ready.
-    async fn reload(&self, content: Content) -> Result<(), Refusal> {
-        let configuration = read(&content, &self.source.disallowed).map_err(Refusal::Invalid)?;
+    async fn reload(&self, content: Content) -> Result<(), Unusable> {
+        let configuration = read(&content, &self.source.disallowed).map_err(Unusable::Invalid)?;
         if configuration.anonymous != self.source.anonymous {
             let why = "anonymous: Forbidden: changed from initial configuration file";
-            return Err(Refusal::Invalid(why.to_owned()));
+            return Err(Unusable::Invalid(why.to_owned()));
         }
         let providers = self.source.providers(configuration.issuers, &self.measures.providers)?;
         let providers = Providers::new(providers);
         if tokio::time::timeout(READY_TIMEOUT, providers.initialize()).await.is_err() {
             let silent = providers.list.iter().filter_map(|one| one.health().err());
-            return Err(Refusal::NotReady(silent.collect::<Vec<_>>().join(", ")));
+            return Err(Unusable::NotReady(silent.collect::<Vec<_>>().join(", ")));
         }
         self.providers.store(Arc::new(providers));
         self.measures.providers.retain(&self.providers.load().list);

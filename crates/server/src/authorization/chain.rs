@@ -21,7 +21,7 @@ use super::webhook::Webhook;
 use crate::Error;
 use crate::backends::Dialers;
 use crate::config::Config;
-use crate::followed_file::{Content, FollowedFile, Refusal};
+use crate::followed_file::{Content, FollowedFile, Unusable};
 
 /// The authorizers and their configuration.
 pub(crate) struct Authorization {
@@ -111,20 +111,20 @@ impl Authorization {
         let take = |text: Content| async {
             let this = self.clone();
             let reloaded = tokio::task::spawn_blocking(move || this.reload(&text)).await;
-            reloaded.unwrap_or_else(|why| Err(Refusal::NotReady(why.to_string())))
+            reloaded.unwrap_or_else(|why| Err(Unusable::NotReady(why.to_string())))
         };
         FollowedFile::new(&path, &content).follow(&self.measures.reloads, take).await;
     }
 
     /// Upstream forgets a valid configuration whose webhook cannot be made; here it is tried again.
-    fn reload(&self, text: &[u8]) -> Result<(), Refusal> {
-        let configured = read(text, &self.modes).map_err(Refusal::Invalid)?;
+    fn reload(&self, text: &[u8]) -> Result<(), Unusable> {
+        let configured = read(text, &self.modes).map_err(Unusable::Invalid)?;
         // Anonymous requests are not allowed with AlwaysAllow, so a reload must not introduce it.
         let opens = configured.iter().any(|one| one.mode == Mode::AlwaysAllow) && !self.is_open();
         if opens {
             let why =
                 "authorizer type AlwaysAllow is not allowed if it was not enabled at the start";
-            return Err(Refusal::Invalid(why.to_owned()));
+            return Err(Unusable::Invalid(why.to_owned()));
         }
         let chain = self.parts.chain(configured, &self.measures)?;
         self.current.0.store(Arc::new(chain));
