@@ -4,8 +4,6 @@ use std::fmt;
 
 use http::{HeaderMap, StatusCode};
 
-use crate::framing::unescaped;
-
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
@@ -127,6 +125,28 @@ pub(crate) fn ending(headers: &HeaderMap) -> Option<Result<(), Failure>> {
     Some(Err(Failure { code, message: unescaped(message), stage: Stage::Answered }))
 }
 
+/// Decodes `%XX` in a status message.
+fn unescaped(text: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex =
+            after.get(..2).filter(|hex| byte == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
+        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +182,15 @@ mod tests {
         let rows = [(0, "OK"), (4, "DeadlineExceeded"), (16, "Unauthenticated"), (17, "code 17")];
         for (code, name) in rows {
             assert_eq!(Code(code).to_string(), name);
+        }
+    }
+
+    #[test]
+    fn texts_of_statuses_are_unescaped() {
+        let rows =
+            [("a b", "a b"), ("%41%c3%bc", "Aü"), ("100%", "100%"), ("%zz", "%zz"), ("%+1", "%+1")];
+        for (text, expected) in rows {
+            assert_eq!(unescaped(text.as_bytes()), expected);
         }
     }
 }

@@ -45,28 +45,6 @@ pub(crate) fn unframed(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option
     Ok(Some(message.split_off(PREFIX_BYTES)))
 }
 
-/// Decodes `%XX` in a status message.
-pub(crate) fn unescaped(text: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex =
-            after.get(..2).filter(|hex| byte == b'%' && hex.iter().all(u8::is_ascii_hexdigit));
-        let hex = hex.and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,15 +76,6 @@ mod tests {
     fn an_invalid_frame_is_an_error() {
         for wire in [[1, 0, 0, 0, 0], [0, 255, 255, 255, 255], [0, 0, 0, 0, 101]] {
             assert!(unframed(&mut BytesMut::from(&wire[..]), 100).is_err(), "{wire:?}");
-        }
-    }
-
-    #[test]
-    fn texts_of_statuses_are_unescaped() {
-        let rows =
-            [("a b", "a b"), ("%41%c3%bc", "Aü"), ("100%", "100%"), ("%zz", "%zz"), ("%+1", "%+1")];
-        for (text, expected) in rows {
-            assert_eq!(unescaped(text.as_bytes()), expected);
         }
     }
 }

@@ -88,7 +88,7 @@ async fn a_failure_says_how_far_the_call_went() {
     let long = framed(&Number { number: 1 }).iter().copied().chain([0; 200]).collect::<Bytes>();
     let answer = Answer { status: 200, ..Answer::default() };
     let data = |data: &[&Bytes], trailers| Answer {
-        data: data.iter().map(|one| Bytes::clone(one)).collect(),
+        data: data.iter().copied().cloned().collect(),
         trailers,
         ..answer.clone()
     };

@@ -79,8 +79,8 @@ pub enum Error {
     Effects(#[from] pintle_effects::Error),
     /// The store cannot be opened.
     #[error(
-        "cannot open the store in {path}: {reason}; put back a copy of the directory, choose another \
-         --data-dir, or remove the directory to begin without any objects"
+        "cannot open the store in {path}: {reason}; put back a copy of the directory, or restore a \
+         snapshot into another --data-dir; an empty one begins without any objects"
     )]
     OpenStore {
         /// The store's directory.

@@ -26,7 +26,7 @@ mod tables;
 
 use std::fmt::Debug;
 
-pub(crate) use directory::check as check_directory;
+pub(crate) use directory::{check as check_directory, share};
 pub(crate) use disk::DiskEngine;
 pub(crate) use inspection::ReadOnly;
 pub(crate) use memory::MemoryEngine;

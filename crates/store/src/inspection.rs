@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::engine::{DiskEngine, Engine as _, ReadOnly, check_directory};
+use crate::engine::{DiskEngine, Engine as _, ReadOnly, check_directory, share};
 use crate::failure::Failure;
 use crate::{Error, Revision, Transformer, damage};
 
@@ -20,16 +20,17 @@ pub struct Inspection {
     pub bytes: u64,
 }
 
-/// Reads all records of the store in a directory, which no process may have open. Nothing in the
-/// directory is changed, created or locked. `transformer` decrypts values.
+/// Reads all records of the store in a directory. Nothing in the directory is changed or created;
+/// a server that starts meanwhile finds it locked. `transformer` decrypts values.
 ///
 /// # Errors
-/// The directory holds no store, a part of the store is missing or damaged, or a value cannot be
-/// decrypted.
+/// A process has the store open, the directory holds no store, a part of the store is missing or
+/// damaged, or a value cannot be decrypted.
 pub fn inspect(
     directory: &Path,
     transformer: Option<Arc<dyn Transformer>>,
 ) -> Result<Inspection, Error> {
+    let _lock = share(directory)?;
     damage::guard(|| {
         check_directory(directory)?;
         let engine = DiskEngine::at(ReadOnly::new(directory)?, transformer)?;

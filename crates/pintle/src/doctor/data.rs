@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use pintle_server::{Config, inspect_store, store_directory};
+use pintle_store::Error as StoreError;
 use rustix::fs::Access;
 
 use super::Finding;
@@ -16,7 +17,8 @@ const FREE_ERROR: u64 = 64 << 20;
 /// A disk with less free space than this may soon be full.
 const FREE_WARNING: u64 = 1 << 30;
 
-/// The process that has the store open.
+/// The process that has the store open, if this system names it. A process of another container is
+/// not named.
 pub(super) fn holder(config: &Config) -> Option<u32> {
     let lock = fs::metadata(store_directory(&config.data_dir).join("lock")).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -153,15 +155,15 @@ fn of_store(config: &Config, store: &Path, holder: Option<u32>) -> Finding {
             let advice = "mend the file, or start the plugins that it names";
             Finding::error(STORE, format!("--{flag}"), reason, advice)
         }
+        Err(pintle_server::Error::Store(StoreError::InUse { .. })) => {
+            Finding::ok(STORE, subject, "is in use by another process; its records are not checked")
+        }
         Err(error) => {
             let text = error.to_string();
             let text = text.trim_start_matches("the store takes no writes: ");
             let advice = match text.contains("cannot be decrypted") {
                 true => "name the file with these keys",
-                false => {
-                    "restore a copy of the directory, choose another --data-dir, or remove the directory to \
-                     start without any objects"
-                }
+                false => "restore a copy of the directory, or a snapshot into another --data-dir",
             };
             Finding::error(STORE, subject, text, advice)
         }

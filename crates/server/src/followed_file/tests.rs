@@ -66,8 +66,8 @@ async fn refused_content_is_tried_again() {
         let seconds = began.elapsed().as_secs();
         tried.lock().push(seconds);
         match content.as_slice() {
-            b"invalid" => Err(Refusal::Invalid("it is invalid".to_owned())),
-            _ if seconds < READY => Err(Refusal::NotReady("a plugin is absent".to_owned())),
+            b"invalid" => Err(Unusable::Invalid("it is invalid".to_owned())),
+            _ if seconds < READY => Err(Unusable::NotReady("a plugin is absent".to_owned())),
             _ => Ok(()),
         }
     }));

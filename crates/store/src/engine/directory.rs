@@ -79,6 +79,22 @@ pub(super) struct Directory {
     is_new: AtomicBool,
 }
 
+/// Locks a directory for a reader, until the result is dropped: no process has the store open
+/// meanwhile. `None` if no process has ever locked it. Nothing in the directory is changed.
+pub(crate) fn share(path: &Path) -> Result<Option<File>, Error> {
+    let lock_path = path.join(LOCK);
+    let lock = match File::open(&lock_path) {
+        Ok(lock) => lock,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failure(&lock_path, e).into()),
+    };
+    lock.try_lock_shared().map_err(|e| match e {
+        TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
+        TryLockError::Error(e) => failure(&lock_path, e).into(),
+    })?;
+    Ok(Some(lock))
+}
+
 impl Directory {
     /// Locks a directory for this process; creates it if it does not exist.
     pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {

@@ -1,10 +1,11 @@
-//! Reads the database and the journal of a directory without changing the directory or locking it.
+//! Reads the database and the journal of a directory without changing the directory.
 //!
 //! Opening and closing a store that was not closed cleanly changes its files: redb repairs the
 //! database, and the journal's entries are applied to it. These writes go to overlays in memory, so
 //! the files stay as they are.
 //!
-//! It must not be used while a process has the store open: the file would change meanwhile.
+//! The caller has [locked](super::share) the directory: the files would change while a process has
+//! the store open.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

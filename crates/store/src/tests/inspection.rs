@@ -45,6 +45,22 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
     }
 }
 
+/// The files of an open store change, so a reader would find them damaged.
+#[tokio::test]
+async fn a_store_that_is_open_is_not_inspected_nor_opened_during_an_inspection() {
+    let (store, dir) = on_disk();
+    let directory = dir.path().join("data");
+    store.commit_one(create("a", "1")).await.unwrap();
+    assert!(matches!(inspect(&directory, None), Err(Error::InUse { .. })));
+    drop(store);
+    let first = crate::engine::share(&directory).unwrap();
+    assert_eq!(inspect(&directory, None).unwrap().records, 1, "several may read");
+    let open = || crate::open(&options(&directory, Durability::System));
+    assert!(matches!(open(), Err(Error::InUse { .. })));
+    drop(first);
+    open().unwrap();
+}
+
 #[tokio::test]
 async fn an_inspection_finds_what_is_damaged_or_missing() {
     type Spoil = fn(&Path);
