@@ -14,12 +14,29 @@ pub struct Wire {
     pub outgoing: BytesMut,
     /// Whether the peer sends no more.
     pub has_ended: bool,
+    /// The answer to the peer's newest ping, while there is no room for it.
+    answer: BytesMut,
 }
 
 impl Wire {
     /// Whether more bytes may be queued for sending.
     pub fn has_room(&self) -> bool {
         self.outgoing.len() < WAITING_BYTES_MAX
+    }
+
+    /// Queues the answer to a ping. While there is no room, the newest answer waits and replaces the
+    /// one before. So pings never keep what came behind them from being processed: the other side
+    /// may wait for that before it reads.
+    pub fn answer(&mut self, frame: BytesMut) {
+        self.answer = frame;
+        self.send_answer();
+    }
+
+    /// Queues the answer that waits, once there is room.
+    pub fn send_answer(&mut self) {
+        if self.has_room() {
+            self.outgoing.unsplit(self.answer.split());
+        }
     }
 
     /// Whether more should be received: the peer may send more, and fewer than 64 KiB wait to be

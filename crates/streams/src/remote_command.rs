@@ -204,7 +204,11 @@ impl RemoteCommand {
                 }
                 None => {}
             },
-            spdy::Event::Ping(id) if id % 2 == 0 => spdy::ping(id, &mut self.backend.outgoing),
+            spdy::Event::Ping(id) if id % 2 == 0 => {
+                let mut answer = BytesMut::new();
+                spdy::ping(id, &mut answer);
+                self.backend.answer(answer);
+            }
             spdy::Event::Ping(_) => {}
             spdy::Event::Data { stream, bytes, ends } => {
                 let Some(channel) = self.channel_of(stream) else { return };
@@ -232,7 +236,7 @@ impl RemoteCommand {
     /// Processes an event of the client.
     fn take_frame(&mut self, event: Event) {
         match event {
-            Event::Ping(bytes) => websocket::write(Opcode::Pong, &bytes, &mut self.client.outgoing),
+            Event::Ping(bytes) => self.client.answer(websocket::pong(&bytes)),
             Event::Close => self.end(Outcome::Left),
             Event::Data { begins, bytes, ends } => {
                 if begins {
@@ -288,10 +292,10 @@ impl RemoteCommand {
         }
     }
 
-    /// Processes data from the backend, while the client has room for the output and the backend
-    /// for pongs.
+    /// Processes data from the backend, while the client has room for the output. It does so, too,
+    /// while the command reads no input: it may have to write first.
     fn advance_backend(&mut self) {
-        while self.outcome.is_none() && self.client.has_room() && self.backend.has_room() {
+        while self.outcome.is_none() && self.client.has_room() {
             match self.events.read(&mut self.backend.incoming) {
                 Ok(Some(event)) => self.take_event(event),
                 Ok(None) if self.is_output_complete() => {
@@ -313,9 +317,10 @@ impl RemoteCommand {
         self.is_open() && outputs.iter().all(|channel| self.streams[*channel].read)
     }
 
-    /// Processes data from the client, while the backend has room for it and the client for pongs.
+    /// Processes data from the client, while the backend has room for it. It does so, too, while
+    /// the client reads no output: Ctrl-C may be among the input.
     fn advance_client(&mut self) {
-        while self.outcome.is_none() && self.backend.has_room() && self.client.has_room() {
+        while self.outcome.is_none() && self.backend.has_room() {
             match self.frames.read(&mut self.client.incoming) {
                 Ok(Some(event)) => self.take_frame(event),
                 Ok(None) if self.client.has_ended => self.end(Outcome::Left),
@@ -335,6 +340,8 @@ impl Coupling for RemoteCommand {
         if !self.client.incoming.is_empty() || !self.backend.incoming.is_empty() {
             self.quiet_ticks = 0;
         }
+        self.client.send_answer();
+        self.backend.send_answer();
         self.advance_backend();
         if self.is_open() || self.client.has_ended {
             self.advance_client();

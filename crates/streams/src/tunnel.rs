@@ -19,15 +19,14 @@ impl Coupling for Tunnel {
     }
 
     fn advance(&mut self) {
-        while !self.is_over && self.backend.has_room() && self.client.has_room() {
+        self.client.send_answer();
+        while !self.is_over && self.backend.has_room() {
             match self.frames.read(&mut self.client.incoming) {
                 Ok(None) => break,
                 Ok(Some(Event::Data { bytes, .. })) => {
                     self.backend.outgoing.extend_from_slice(&bytes);
                 }
-                Ok(Some(Event::Ping(bytes))) => {
-                    websocket::write(Opcode::Pong, &bytes, &mut self.client.outgoing);
-                }
+                Ok(Some(Event::Ping(bytes))) => self.client.answer(websocket::pong(&bytes)),
                 Ok(Some(Event::Close)) => self.end(close_code::NORMAL),
                 Err(Violation) => self.end(close_code::PROTOCOL_ERROR),
             }
@@ -39,9 +38,8 @@ impl Coupling for Tunnel {
         if self.backend.has_ended && self.backend.incoming.is_empty() {
             self.end(close_code::NORMAL);
         }
-        // While a side has no room, received bytes may still wait to be forwarded.
-        let is_read = self.backend.has_room() && self.client.has_room();
-        self.is_over |= self.client.has_ended && is_read;
+        // While the backend has no room, bytes of the client may still wait to be forwarded.
+        self.is_over |= self.client.has_ended && self.backend.has_room();
     }
 
     fn is_over(&self) -> bool {
@@ -79,6 +77,19 @@ mod tests {
             "\u{82}\u{4}back".chars().map(|c| c as u8).collect::<Vec<u8>>()
         );
         assert!(!tunnel.is_over());
+    }
+
+    #[test]
+    fn bytes_to_the_backend_do_not_wait_for_the_client_to_read() {
+        let mut tunnel = Tunnel::default();
+        tunnel.client.outgoing.extend_from_slice(&[0; 1 << 17]);
+        tunnel.client.incoming.extend_from_slice(&[0x89, 0x80, 0, 0, 0, 0]);
+        tunnel.client.incoming.extend_from_slice(&sent(b"to the backend"));
+        tunnel.advance();
+        assert_eq!(tunnel.backend.outgoing, "to the backend");
+        tunnel.client.outgoing.clear();
+        tunnel.advance();
+        assert_eq!(tunnel.client.outgoing, websocket::pong(b""));
     }
 
     #[test]

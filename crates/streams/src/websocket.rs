@@ -109,6 +109,13 @@ pub fn write_close(code: u16, out: &mut BytesMut) {
     write(Opcode::Close, &code.to_be_bytes(), out);
 }
 
+/// Returns the answer to a ping.
+pub fn pong(payload: &[u8]) -> BytesMut {
+    let mut out = BytesMut::new();
+    write(Opcode::Pong, payload, &mut out);
+    out
+}
+
 /// Reads frames of a client.
 #[derive(Debug, Default)]
 pub struct Reader {

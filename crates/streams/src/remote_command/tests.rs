@@ -196,3 +196,70 @@ proptest! {
         command.tick();
     }
 }
+
+/// Sends input to a command that reads none, until no more is taken.
+fn fill_backend(command: &mut RemoteCommand) {
+    let input = message(&[&b"\0"[..], &[7; 100]].concat());
+    while command.backend.has_room() {
+        from_client(command, &input);
+    }
+    from_client(command, &input);
+    assert!(!command.client.incoming.is_empty(), "the rest waits");
+}
+
+/// A command may write much before it reads its input.
+#[test]
+fn output_is_forwarded_while_input_waits() {
+    let mut command = opened(ALL);
+    fill_backend(&mut command);
+    from_backend(&mut command, &data(5, b"out", false));
+    assert_eq!(command.client.outgoing, frame(b"\x01out"));
+}
+
+/// A user may end a command while the terminal shows no more of its output.
+#[test]
+fn input_is_forwarded_while_output_waits() {
+    let mut command = opened(ALL);
+    while command.client.has_room() {
+        from_backend(&mut command, &data(5, &[7; 1000], false));
+    }
+    from_backend(&mut command, &data(5, b"waits", false));
+    assert!(!command.backend.incoming.is_empty());
+    command.backend.outgoing.clear();
+    from_client(&mut command, &message(b"\0\x03"));
+    assert_eq!(command.backend.outgoing, data(3, b"\x03", false));
+}
+
+/// Of the pings of a peer that reads nothing, the newest is answered, once there is room.
+#[test]
+fn pings_are_answered_later_and_take_no_memory() {
+    let ping = |id| {
+        let mut out = BytesMut::new();
+        spdy::ping(id, &mut out);
+        out
+    };
+    let mut command = opened(ALL);
+    fill_backend(&mut command);
+    let before = command.backend.outgoing.len();
+    for id in 1..=1000 {
+        from_backend(&mut command, &ping(2 * id));
+    }
+    assert_eq!(command.backend.outgoing.len(), before);
+    assert!(command.backend.incoming.is_empty());
+    command.backend.outgoing.clear();
+    command.advance();
+    assert!(command.backend.outgoing.starts_with(&ping(2000)));
+
+    while command.client.has_room() {
+        from_backend(&mut command, &data(5, &[7; 1000], false));
+    }
+    let before = command.client.outgoing.len();
+    command.backend.outgoing.clear();
+    for payload in [b'a', b'b'] {
+        from_client(&mut command, &[0x89, 0x81, 0, 0, 0, 0, payload]);
+    }
+    assert_eq!(command.client.outgoing.len(), before);
+    command.client.outgoing.clear();
+    command.advance();
+    assert_eq!(command.client.outgoing, websocket::pong(b"b"));
+}
