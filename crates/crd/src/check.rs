@@ -50,6 +50,15 @@ fn validate_sent(sent: Sent, new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
+/// Validates the status of a definition, which controllers write.
+pub fn validate_status(definition: &Value) -> Errors {
+    let mut errors = Errors::new();
+    if let Some(names) = definition.at(&["status", "acceptedNames"]) {
+        spec::check_names(names, &Path::new("status").field("acceptedNames"), &mut errors);
+    }
+    errors
+}
+
 /// The warnings about an accepted definition.
 pub fn warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let known = old.map(|old| unknown_formats(Crd(old))).unwrap_or_default();

@@ -30,7 +30,7 @@ mod webhook;
 
 pub use adapt::adapt_to_v1;
 pub use built_in::{BuiltIn, BuiltInResource};
-pub use check::{check_webhook_url, validate, validate_v1beta1, warnings};
+pub use check::{check_webhook_url, validate, validate_status, validate_v1beta1, warnings};
 pub use definition::{Crd, Names, Version, stored_schema};
 pub use json_path::is_json_path;
 pub use resource::{resources, storage_resource};

@@ -314,6 +314,7 @@ const STATUS_WITHOUT_TABLE: [&str; 6] = [
 /// The subresources, other than `status`, whose object is the parent object.
 const PARTS: &[(&str, &str, Members)] = &[
     ("certificatesigningrequests", "approval", &[&["status", "conditions"]]),
+    ("namespaces", "finalize", &[&["spec"]]),
     ("pods", "ephemeralcontainers", &[&["spec", "ephemeralContainers"]]),
     (
         "pods",
@@ -333,7 +334,6 @@ fn behaviour(resource: &str, name: &str) -> SubresourceBehaviour {
             selector: Some(vec!["spec".into(), "selector".into()]),
             version: ScaleVersion::V1,
         })),
-        "finalize" => SubresourceBehaviour::Finalize,
         "token" => SubresourceBehaviour::Token,
         _ => PARTS
             .iter()

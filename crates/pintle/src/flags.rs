@@ -199,7 +199,7 @@ impl Serve {
             max_requests_inflight: limits.max_requests_inflight,
             max_mutating_requests_inflight: limits.max_mutating_requests_inflight,
             request_timeout: limits.request_timeout,
-            min_request_timeout: Duration::from_secs(limits.min_request_timeout),
+            min_request_timeout: Duration::from_secs(limits.min_request_timeout.into()),
             ..of_release
         };
         access.apply(&mut config)?;

@@ -27,7 +27,12 @@ pub(super) fn validate(sent: Sent, crd: Crd<'_>, old: Option<Crd<'_>>) -> Errors
     }
     check_unknown_fields(crd, strictness, &spec, &mut errors);
     check_versions(crd, strictness, &spec, &mut errors);
-    check_names(crd.0.at(&["spec", "names"]).unwrap_or(&Value::Null), &mut errors);
+    let names = crd.0.at(&["spec", "names"]).unwrap_or(&Value::Null);
+    let path = Path::new("spec").field("names");
+    let missing = ["plural", "singular", "kind", "listKind"].into_iter();
+    let missing = missing.filter(|key| names.str_at(&[key]).unwrap_or_default().is_empty());
+    errors.extend(missing.map(|key| Error::required(&path.field(key), "")));
+    check_names(names, &path, &mut errors);
     Parts { crd, old, spec: &spec, strictness }.check(&mut errors);
     let conversion = crd.0.at(&["spec", "conversion"]);
     let strategy = conversion.and_then(|conversion| conversion.get("strategy"));
@@ -145,13 +150,9 @@ fn wrong_warning(is_deprecated: bool, warning: &Value) -> Vec<String> {
     wrong
 }
 
-/// Validates the names of a spec.
-fn check_names(names: &Value, errors: &mut Errors) {
-    let path = Path::new("spec").field("names");
+/// Validates names that are wanted or accepted.
+pub(super) fn check_names(names: &Value, path: &Path, errors: &mut Errors) {
     let text = |key: &str| names.str_at(&[key]).unwrap_or_default();
-    let missing = ["plural", "singular", "kind", "listKind"].into_iter();
-    let missing = missing.filter(|key| text(key).is_empty());
-    errors.extend(missing.map(|key| Error::required(&path.field(key), "")));
     let mut check = |path: Path, name: &str, is_kind: bool| {
         let lower = name.to_lowercase();
         let wrong = dns1035_label(if is_kind { &lower } else { name });

@@ -13,7 +13,7 @@ use crate::{
         is_filled, set,
     },
     kind::{Kind, kind},
-    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, MetadataChecks, Strategy},
+    strategy::{AS_UPDATE, COUNTED_WITH_STATUS, MetadataChecks, Part, Strategy, part},
 };
 
 pub(crate) const KINDS: &[Kind] =
@@ -63,6 +63,7 @@ const DEFINITION: Strategy = Strategy {
     held: |definition| !object::is_terminating(definition),
     terminating: pintle_crd::lifecycle::begin_deletion,
     validate: pintle_crd::validate,
+    parts: &[Part { validate: |new, _| pintle_crd::validate_status(new), ..part("status") }],
     is_expensive: true,
     warnings: pintle_crd::warnings,
     ..COUNTED_WITH_STATUS

@@ -120,7 +120,7 @@ fn subresources_behave_by_their_names() {
         part(&[&["spec", "ephemeralContainers"]])
     );
     assert_eq!(behaviour(csr, "approval"), part(&[&["status", "conditions"]]));
-    assert_eq!(behaviour("v1/namespaces", "finalize"), SubresourceBehaviour::Finalize);
+    assert_eq!(behaviour("v1/namespaces", "finalize"), part(&[&["spec"]]));
     for resource in [
         "apps/v1/deployments",
         "apps/v1/replicasets",

@@ -29,7 +29,7 @@ pub(super) struct LimitFlags {
     /// The shortest duration of a watch in seconds. The server ends a watch at a random time
     /// between this and twice this duration
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
-    pub(super) min_request_timeout: u64,
+    pub(super) min_request_timeout: u32,
 }
 
 impl LimitFlags {

@@ -42,12 +42,10 @@ impl Subresource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubresourceBehaviour {
     /// Reads return the whole object. Writes change only these members and the metadata; the other
-    /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`.
+    /// members keep their stored values: `status`, `approval`, `ephemeralcontainers`, `finalize`.
     Part(Members),
     /// Reads and writes a Scale.
     Scale(Arc<ScalePaths>),
-    /// `namespaces/finalize`: the only way to change `spec.finalizers`.
-    Finalize,
     /// A POST performs an action and stores no object of its own: `binding`, `eviction`.
     Action(Arc<dyn Action>),
     /// Connects the client to another server: `log`, `exec`, `proxy`. The engine does not serve it.

@@ -288,7 +288,7 @@ impl Write<'_> {
 
     /// Resets the members that a write to the target cannot change: on the resource itself the
     /// reset members; on a subresource with members of its own everything but these members and the
-    /// metadata; on `finalize` everything but `spec.finalizers`.
+    /// metadata.
     pub(super) fn confine(&self, mut new: Value, old: &Value) -> Value {
         let resource = &self.target.resource;
         let part = resource.subresource(&self.target.subresource);
@@ -297,11 +297,6 @@ impl Write<'_> {
                 let mut confined = confined_to(members, new, old);
                 let members = resource.strategy.reset_metadata(&self.target.subresource);
                 reset_metadata(&mut confined, old, members);
-                confined
-            }
-            Some(SubresourceBehaviour::Finalize) => {
-                let mut confined = old.clone();
-                copy_members(&mut confined, &new, &[&["spec", "finalizers"]]);
                 confined
             }
             _ => {
