@@ -2,7 +2,7 @@
 
 use pintle_schema::PROBLEMS_MAX;
 use pintle_value::token::Tokens;
-use pintle_value::{Value, cbor, json, yaml};
+use pintle_value::{Value, cbor, yaml};
 
 use crate::Error;
 
@@ -22,8 +22,8 @@ impl Configuration {
         let refused = |why: pintle_value::Error| {
             Error::Malformed(format!("error decoding YAML: error converting YAML to JSON: {why}"))
         };
-        let text = json::text(bytes);
-        let mut reader = yaml::Reader::new(&text).map_err(refused)?;
+        let text = yaml::text(bytes).map_err(refused)?;
+        let mut reader = yaml::Reader::new(text).map_err(refused)?;
         let duplicates = reader.duplicates().take(PROBLEMS_MAX).collect();
         let value = reader.tree().map_err(refused)?;
         Self::of(value, duplicates)

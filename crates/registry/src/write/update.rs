@@ -226,7 +226,8 @@ impl Write<'_> {
             return Ok(false);
         }
         let resource = &self.target.resource;
-        if resource.converter().is_none() || existing.is_view_of(resource.number) {
+        let Some(converter) = resource.converter() else { return Ok(true) };
+        if converter.writes_own_form() && existing.is_view_of(resource.number) {
             return Ok(true);
         }
         // An update without a change still rewrites the object in the definition's current stored

@@ -60,9 +60,9 @@ pub struct Decoded {
 /// Otherwise upstream reports duplicate members first, and then unknown ones in its decoded tree,
 /// whose members are sorted. For YAML it likewise reports the first type error in sorted order.
 pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Result<Decoded, Error> {
-    let text = json::text(bytes);
     match format {
         Format::Json => {
+            let text = json::text(bytes);
             let decoded = Decoder::new(schema, json::Reader::new(&text)).root(ty)?;
             if decoded.problems.is_empty() || !schema.is_structural(ty) {
                 return Ok(decoded);
@@ -71,7 +71,7 @@ pub fn decode(schema: &Schema, ty: TypeId, bytes: &[u8], format: Format) -> Resu
             sorted(schema, ty, tree, duplicates)
         }
         Format::Yaml => {
-            let reader = yaml::Reader::new(&text)?;
+            let reader = yaml::Reader::new(yaml::text(bytes)?)?;
             let repeated = reader.duplicates().map(Problem::Repeated);
             let repeated: Vec<Problem> = repeated.take(PROBLEMS_MAX).collect();
             // Of duplicate members upstream decodes only the last.

@@ -16,12 +16,11 @@ mod write;
 pub use read::Reader;
 pub use write::{write, write_item};
 
-use crate::{Error, Value, json, token::Tokens};
+use crate::{Error, Value, token::Tokens};
 
 /// Parses a single document. Of equal keys the last wins.
 pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
-    let text = json::text(bytes);
-    let mut reader = Reader::new(&text)?;
+    let mut reader = Reader::new(text(bytes)?)?;
     let value = reader.tree()?;
     reader.end()?;
     Ok(value)
@@ -29,8 +28,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Error> {
 
 /// Parses a single document. A duplicate key is an error, as in upstream's configuration files.
 pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
-    let text = json::text(bytes);
-    let mut reader = Reader::new(&text)?;
+    let mut reader = Reader::new(text(bytes)?)?;
     if let Some(repeated) = reader.duplicates().next() {
         return Err(Error::Yaml(format!("yaml: {repeated}")));
     }
@@ -42,15 +40,13 @@ pub fn parse_strict(bytes: &[u8]) -> Result<Value, Error> {
 /// Parses a single document like [`parse_strict`], and returns the lines of the keys of its map.
 pub fn parse_strict_with_lines(bytes: &[u8]) -> Result<(Value, Vec<(String, u32)>), Error> {
     let value = parse_strict(bytes)?;
-    let text = json::text(bytes);
-    let lines = Reader::new(&text)?.key_lines();
+    let lines = Reader::new(text(bytes)?)?.key_lines();
     Ok((value, lines))
 }
 
 /// Parses every document of a file, skipping empty ones.
 pub fn parse_documents(bytes: &[u8]) -> Result<Vec<Value>, Error> {
-    let text = json::text(bytes);
-    let mut reader = Reader::new(&text)?;
+    let mut reader = Reader::new(text(bytes)?)?;
     let mut documents = Vec::new();
     loop {
         let value = reader.tree()?;
@@ -60,5 +56,39 @@ pub fn parse_documents(bytes: &[u8]) -> Result<Vec<Value>, Error> {
         if !reader.next_document() {
             return Ok(documents);
         }
+    }
+}
+
+/// Returns the text of a document, which must be UTF-8: unlike JSON's, its invalid bytes are not
+/// replaced.
+///
+/// # Errors
+/// If a byte is not part of a character.
+pub fn text(bytes: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let why = encoding_error(&bytes[error.valid_up_to()..]);
+        Error::Yaml(format!("yaml: {why}"))
+    })
+}
+
+/// Says what is wrong with bytes that begin with no character, in go-yaml's words (`readerc.go`).
+fn encoding_error(bytes: &[u8]) -> &'static str {
+    let width = match bytes.first() {
+        Some(0xC0..=0xDF) => 2,
+        Some(0xE0..=0xEF) => 3,
+        Some(0xF0..=0xF7) => 4,
+        _ => return "invalid leading UTF-8 octet",
+    };
+    let Some([first, trailing @ ..]) = bytes.get(..width) else {
+        return "incomplete UTF-8 octet sequence";
+    };
+    if trailing.iter().any(|octet| octet & 0xC0 != 0x80) {
+        return "invalid trailing UTF-8 octet";
+    }
+    match (first, trailing.first()) {
+        (0xC0 | 0xC1, _) | (0xE0, Some(..0xA0)) | (0xF0, Some(..0x90)) => {
+            "invalid length of a UTF-8 sequence"
+        }
+        _ => "invalid Unicode character",
     }
 }

@@ -248,6 +248,26 @@ fn duplicate_keys_are_reported_with_lines() {
     check("- a: 1\n- a: 1\n", &[]);
 }
 
+/// The errors are those of go-yaml's `readerc.go`.
+#[test]
+fn bytes_that_are_no_characters_are_refused() {
+    let rows: &[(&[u8], &str)] = &[
+        (b"a: \xc3(", "invalid trailing UTF-8 octet"),
+        (b"a: \xff", "invalid leading UTF-8 octet"),
+        (b"a: \x80", "invalid leading UTF-8 octet"),
+        (b"a: \xe2\x82", "incomplete UTF-8 octet sequence"),
+        (b"a: \xc0\xaf", "invalid length of a UTF-8 sequence"),
+        (b"a: \xe0\x80\xaf", "invalid length of a UTF-8 sequence"),
+        (b"a: \xf0\x80\x80\xaf", "invalid length of a UTF-8 sequence"),
+        (b"a: \xed\xa0\x80", "invalid Unicode character"),
+        (b"a: \xf4\x90\x80\x80", "invalid Unicode character"),
+    ];
+    for (bytes, why) in rows {
+        let error = parse(bytes).expect_err("it is refused").to_string();
+        assert_eq!(error, format!("yaml: {why}"), "{bytes:x?}");
+    }
+}
+
 proptest! {
     #[test]
     fn fast_paths_agree_with_the_full_analysis(text in "[ -~]{0,6}", other in "[ -/:-~]{0,4}", third in "[ -/:-~]{0,4}") {
