@@ -14,7 +14,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use parking_lot::Mutex;
 use pintle_meta::Status;
-use pintle_registry::work;
+use pintle_registry::{Resource, work};
 
 use crate::aggregation::{Converted, V2};
 use crate::document_hash::document_hash;
@@ -48,6 +48,9 @@ struct Cache {
 struct Index {
     /// The generations of the definitions and of the extensions that the index was made of.
     numbers: (u64, u64),
+    /// The resources that the documents describe. A document is built of these, not of those that
+    /// are served by then, so that it belongs to its hash.
+    resources: Arc<[Arc<Resource>]>,
     hashes: BTreeMap<String, String>,
     /// The hashes of the documents of extension API servers, by path in the index. Requests for
     /// these documents are forwarded, unless the document is in `converted`.
@@ -122,7 +125,7 @@ impl OpenApi {
                 [hash.as_str()].into_iter().chain(others).collect::<String>().as_bytes(),
             );
         }
-        let index = Arc::new(Index { numbers, hashes, extensions, v2, converted });
+        let index = Arc::new(Index { numbers, resources, hashes, extensions, v2, converted });
         let mut cache = self.cache.lock();
         cache.documents.retain(|(path, _), _| index.hashes.get(path) == known.hashes.get(path));
         cache.index = index.clone();

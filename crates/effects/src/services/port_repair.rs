@@ -42,7 +42,7 @@ pub struct PortRepair {
 #[derive(Clone, Debug)]
 pub struct PortFault {
     /// The service.
-    pub service: Value,
+    pub service: Arc<Value>,
     /// The port.
     pub port: i64,
     /// The problem.
@@ -147,7 +147,7 @@ impl PortRepair {
     fn find_faults(&self, before: Option<&Taken>, services: Vec<Value>) -> Vec<PortFault> {
         let recorded: BTreeSet<i64> = before.into_iter().flat_map(Taken::ports).collect();
         let (mut seen, mut faults) = (BTreeSet::new(), Vec::new());
-        for service in services {
+        for service in services.into_iter().map(Arc::new) {
             for port in held(&service) {
                 let fault = if !self.range.ports().contains(&port) {
                     Fault::OutOf(self.range)

@@ -83,6 +83,9 @@ impl Registry {
             // request's version.
             let state = Existing::read(resource, &existing).await?;
             check_preconditions(target, options, state.head())?;
+            if is_pending(target, options, context, state.head()) {
+                return Ok(Outcome::ok(ResponseBody::Object(existing)));
+            }
             if review == Review::Needed {
                 self.admit_deletion(target, options, context, &state).await?;
             }
@@ -138,16 +141,12 @@ impl Registry {
         let strategy = &*target.resource.strategy;
         let tree = state.head();
         let (deletion, begins) = (strategy.deletion(), !object::is_terminating(tree));
-        if deletion != Deletion::Graceful && !begins && strategy.blocks_removal(tree) {
-            return Step::Unchanged;
-        }
         let finalizers = match deletion {
             Deletion::MarkOnly if begins => object::finalizers(tree).map(str::to_owned).collect(),
             _ => self.finalizers(tree, options, strategy.dependents()),
         };
         let is_blocked = !finalizers.is_empty() || strategy.blocks_removal(tree);
-        let period = strategy.grace_period(tree);
-        let due = due(tree, options, period, context.now.unix_micros);
+        let (period, due) = when(target, options, context, tree);
         match due {
             Due::Pending => return Step::Unchanged,
             Due::At(_, 0) if !is_blocked && period == GracePeriod::None => {
@@ -280,6 +279,27 @@ impl Registry {
         finalizers.extend(foreground.then(|| FOREGROUND.to_owned()));
         finalizers
     }
+}
+
+/// Whether an earlier deletion is in progress and the request does not change it. As in upstream,
+/// admission does not review such a request.
+fn is_pending(target: &Target, options: &DeleteOptions, context: &Context, tree: &Value) -> bool {
+    let strategy = &*target.resource.strategy;
+    let is_held = strategy.deletion() != Deletion::Graceful
+        && object::is_terminating(tree)
+        && strategy.blocks_removal(tree);
+    is_held || matches!(when(target, options, context, tree), (_, Due::Pending))
+}
+
+/// Returns the kind's grace period for an object, and when the object can be removed.
+fn when(
+    target: &Target,
+    options: &DeleteOptions,
+    context: &Context,
+    tree: &Value,
+) -> (GracePeriod, Due) {
+    let period = target.resource.strategy.grace_period(tree);
+    (period, due(tree, options, period, context.now.unix_micros))
 }
 
 /// Adds the kind's warning about dependents to a DELETE that does not say what happens to them.

@@ -113,14 +113,14 @@ impl Rotating {
         if is_full || self.length + length > self.length_max {
             self.rotate()?;
         }
-        match self.file.write_all(lines) {
-            Ok(()) => self.length += length,
-            Err(why) => {
-                // Removes a partial line, which would corrupt the next one.
-                self.file.set_len(self.length)?;
-                return Err(why);
-            }
+        // Another program may have truncated the file, so its length is not `self.length`.
+        let before = self.file.metadata()?.len();
+        if let Err(why) = self.file.write_all(lines) {
+            // Removes a partial line, which would corrupt the next one.
+            self.file.set_len(before)?;
+            return Err(why);
         }
+        self.length += length;
         Ok(())
     }
 

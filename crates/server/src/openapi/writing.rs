@@ -54,17 +54,16 @@ fn write(
     index: &Index,
     sink: &mut dyn FnMut(&[u8]),
 ) -> Result<(), Status> {
-    let (_, resources) = call.api.registry.resources();
     let descriptions = pintle_descriptions::load().map_err(Status::internal)?;
     let release = call.api.settings.version.emulation();
     let source = Source {
-        schema: schema(&resources),
+        schema: schema(&index.resources),
         descriptions: &descriptions,
         cbor: call.api.settings.cbor,
         version: &release,
         open_id: open_id(call),
     };
-    let versions = group_versions(&resources);
+    let versions = group_versions(&index.resources);
     match wanted {
         Wanted::V2 => {
             let excerpts = index.v2.iter().map(|other| &other.excerpt);
