@@ -182,18 +182,21 @@ fn is_custom(call: &Call<'_>, group: &str, version: &str) -> bool {
 fn version(call: &Call<'_>) -> Result<Response, Status> {
     get_only(call)?;
     call.preferences().routed(Route::JSON)?;
-    let json = Negotiated { encoding: Encoding::Json, pretty: true, form: Form::Object };
-    Ok(document(200, Body::full(version::json(call.api.settings.version)), json))
+    Ok(document(200, Body::full(version::json(call.api.settings.version)), INDENTED))
 }
 
-/// `/`: the list of paths (OAS-06).
+/// JSON, indented for every client.
+const INDENTED: Negotiated =
+    Negotiated { encoding: Encoding::Json, pretty: true, form: Form::Object };
+
+/// `/`: the list of paths (OAS-06), in JSON whatever the client accepts.
 fn root(call: &Call<'_>) -> Result<Response, Status> {
     #[derive(Serialize)]
     struct Paths {
         paths: Vec<String>,
     }
     let json = serde_json::to_vec(&Paths { paths: all_paths(call) }).map_err(Status::internal)?;
-    plain(call, json)
+    Ok(document(200, Body::full(json), INDENTED))
 }
 
 /// The listed paths that always exist, besides those of discovery documents, [`OpenApi::paths`] and
@@ -299,13 +302,6 @@ fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
 pub(crate) fn open_id_configuration(call: &Call<'_>) -> Option<String> {
     let api = call.api;
     api.tokens.configuration(api.authentication.tokens.accounts.keys(), &api.settings.address)
-}
-
-/// Sends a document that has only one form.
-fn plain(call: &Call<'_>, json: impl Into<Bytes>) -> Result<Response, Status> {
-    let negotiated = call.preferences().answer(Forms::Plain, Encodings::WITHOUT_PROTOBUF)?;
-    // Upstream indents documents that are not objects, for every client.
-    Ok(document(200, Body::full(json), Negotiated { pretty: true, ..negotiated }))
 }
 
 /// Sends a discovery document, which has a Protobuf message (DISC-10).

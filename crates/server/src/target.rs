@@ -107,6 +107,7 @@ fn scope(resource: &Resource, info: &ResourceInfo, verb: Option<Verb>) -> Result
         return match verb {
             // A resource that can only be created has only namespaced paths.
             _ if !lists => Err(Status::no_such_path()),
+            Some(Verb::Watch) if info.named => Err(Status::no_such_path()),
             Some(Verb::List | Verb::Watch) => Ok(Str::default()),
             // Upstream's handler of custom resources does not know the path at all.
             _ if resource.typed_items => Err(Status::no_such_path()),
