@@ -193,7 +193,8 @@ impl Plugins {
             ("AlwaysDeny", Box::new(refusals::ALWAYS_DENY)),
         ];
         let all = own.into_iter().chain(others);
-        let known = all.filter_map(|(name, plugin)| Some((rows::row(name)?, plugin)));
+        let known =
+            all.map(|(name, plugin)| (rows::row(name).expect("each plugin has a row"), plugin));
         let mut plugins: Vec<_> = known.filter(|(row, _)| self.has(row.name)).collect();
         plugins.sort_by_key(|(row, _)| row.index());
         let measures = measures.clone();

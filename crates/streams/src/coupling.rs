@@ -34,8 +34,9 @@ impl Wire {
 
     /// Queues the answer that waits, once there is room.
     pub fn send_answer(&mut self) {
-        if self.has_room() {
-            self.outgoing.unsplit(self.answer.split());
+        if !self.answer.is_empty() && self.has_room() {
+            self.outgoing.extend_from_slice(&self.answer);
+            self.answer.clear();
         }
     }
 
