@@ -6,10 +6,12 @@
 
 mod aggregated;
 mod extension;
+mod group_version;
 mod legacy;
 mod order;
 
-pub(crate) use extension::{GroupList, ResourceDiscovery, ResourceList, VersionDiscovery};
+pub(crate) use extension::{GroupList, ResourceList};
+pub(crate) use group_version::{ResourceDiscovery, VersionDiscovery};
 pub(crate) use legacy::api_versions;
 
 use std::cmp::Reverse;

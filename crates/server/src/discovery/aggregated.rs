@@ -4,7 +4,8 @@ use bytes::Bytes;
 use pintle_registry::{Resource, Subresource, Verb};
 use serde::Serialize;
 
-use super::{Group, Source, Version, VersionDiscovery as ExtensionVersion, foreign};
+use super::group_version::{Kind, ResourceDiscovery, SubresourceDiscovery, VersionDiscovery};
+use super::{Group, Source, Version, foreign};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,48 +31,8 @@ struct GroupDiscovery<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnyVersion<'a> {
-    Own(VersionDiscovery<'a>),
-    Extension(&'a ExtensionVersion),
-}
-
-#[derive(Serialize)]
-struct VersionDiscovery<'a> {
-    version: &'a str,
-    resources: Vec<ResourceDiscovery<'a>>,
-    freshness: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceDiscovery<'a> {
-    resource: &'a str,
-    response_kind: Kind<'a>,
-    scope: &'static str,
-    singular_resource: &'a str,
-    verbs: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    short_names: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    categories: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<SubresourceDiscovery<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SubresourceDiscovery<'a> {
-    subresource: &'a str,
-    response_kind: Kind<'a>,
-    verbs: Vec<&'static str>,
-}
-
-/// A kind. As in upstream, group and version are empty if they are the list's, except for kinds of
-/// definitions.
-#[derive(Serialize)]
-struct Kind<'a> {
-    group: &'a str,
-    version: &'a str,
-    kind: &'a str,
+    Own(VersionDiscovery<&'a str>),
+    Extension(&'a VersionDiscovery),
 }
 
 /// The groups of `/api` or of `/apis`.
@@ -102,7 +63,7 @@ fn version<'a>(version: &'a Version<'a>) -> Option<AnyVersion<'a>> {
     }
 }
 
-fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
+fn discovery(resource: &Resource) -> ResourceDiscovery<&str> {
     let name = &resource.resource;
     let mut subresources: Vec<_> =
         resource.subresources.iter().map(|sub| subresource(resource, sub)).collect();
@@ -127,7 +88,7 @@ fn discovery(resource: &Resource) -> ResourceDiscovery<'_> {
 fn subresource<'a>(
     resource: &'a Resource,
     subresource: &'a Subresource,
-) -> SubresourceDiscovery<'a> {
+) -> SubresourceDiscovery<&'a str> {
     let kind = &subresource.kind;
     let (group, version) = if resource.is_custom() {
         (kind.group.as_str(), kind.version.as_str())

@@ -1,6 +1,10 @@
-//! The discovery of an extension API server, in aggregated form. Unknown members are ignored.
+//! The discovery of an extension API server, in either form.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserialize;
+
+use super::group_version::{
+    Kind, ResourceDiscovery, SubresourceDiscovery, VersionDiscovery, or_none,
+};
 
 /// The response of a server that supports aggregated discovery.
 #[derive(Deserialize)]
@@ -21,61 +25,6 @@ pub(crate) struct Group {
 pub(crate) struct Metadata {
     #[serde(default, deserialize_with = "or_none")]
     pub(crate) name: String,
-}
-
-/// A version of a group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct VersionDiscovery {
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) version: String,
-    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
-    pub(crate) resources: Vec<ResourceDiscovery>,
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) freshness: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ResourceDiscovery {
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) resource: String,
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) response_kind: Kind,
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) scope: String,
-    #[serde(deserialize_with = "or_none")]
-    singular_resource: String,
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) verbs: Vec<String>,
-    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
-    short_names: Vec<String>,
-    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
-    categories: Vec<String>,
-    #[serde(deserialize_with = "or_none", skip_serializing_if = "Vec::is_empty")]
-    subresources: Vec<SubresourceDiscovery>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct SubresourceDiscovery {
-    #[serde(deserialize_with = "or_none")]
-    subresource: String,
-    #[serde(deserialize_with = "or_none")]
-    response_kind: Kind,
-    #[serde(deserialize_with = "or_none")]
-    verbs: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Kind {
-    #[serde(deserialize_with = "or_none")]
-    group: String,
-    #[serde(deserialize_with = "or_none")]
-    version: String,
-    #[serde(deserialize_with = "or_none")]
-    pub(crate) kind: String,
 }
 
 /// The response of a server without aggregated discovery: the resources of one version.
@@ -140,13 +89,6 @@ impl ResourceList {
         }
         VersionDiscovery { version: version.to_owned(), resources, freshness: String::new() }
     }
-}
-
-/// Reads `null` as the default, as Go does.
-fn or_none<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    from: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 #[cfg(test)]
