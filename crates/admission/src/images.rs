@@ -58,9 +58,13 @@ fn always_pull(pod: &mut Value) {
             container.make_object().insert("imagePullPolicy", "Always");
         }
     }
+    let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
+    for image in volumes.into_iter().flatten().filter_map(|volume| volume.get_mut("image")) {
+        image.make_object().insert("pullPolicy", "Always");
+    }
 }
 
-/// Returns an error for each container whose `imagePullPolicy` is not `Always`.
+/// Returns an error for each container and each volume of an image that is not always pulled.
 fn others(pod: &Value) -> field::Errors {
     let mut errors = field::Errors::new();
     for member in CONTAINERS {
@@ -70,6 +74,15 @@ fn others(pod: &Value) -> field::Errors {
                 let path = Path::new("spec").field(member).index(i).field("imagePullPolicy");
                 errors.push(field::Error::not_supported(&path, &policy.into(), &["Always"]));
             }
+        }
+    }
+    for (i, volume) in items(pod, &["spec", "volumes"]).iter().enumerate() {
+        let Some(image) = volume.get("image").filter(|image| !image.is_null()) else { continue };
+        let policy = image.str_at(&["pullPolicy"]).unwrap_or_default();
+        if policy != "Always" {
+            let path = Path::new("spec").field("volumes").index(i).field("image");
+            let path = path.field("pullPolicy");
+            errors.push(field::Error::not_supported(&path, &policy.into(), &["Always"]));
         }
     }
     errors
@@ -82,13 +95,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_container_pulls() {
+    fn every_container_and_every_volume_of_an_image_pulls() {
         let text = r#"{"spec":{"containers":[{"image":"a"},{"imagePullPolicy":"Never"}],
-            "initContainers":[{"imagePullPolicy":"Always"}]}}"#;
+            "initContainers":[{"imagePullPolicy":"Always"}],
+            "volumes":[{"emptyDir":{}},{"image":{"reference":"a","pullPolicy":"IfNotPresent"}}]}}"#;
         let mut pod = json::parse(text.as_bytes()).unwrap();
         let messages: Vec<String> = others(&pod).iter().map(ToString::to_string).collect();
         let expected = r#"spec.containers[1].imagePullPolicy: Unsupported value: "Never": supported values: "Always""#;
-        assert_eq!((messages.len(), messages[1].as_str()), (2, expected));
+        assert_eq!((messages.len(), messages[1].as_str()), (3, expected));
+        let expected = r#"spec.volumes[1].image.pullPolicy: Unsupported value: "IfNotPresent": supported values: "Always""#;
+        assert_eq!(messages[2], expected);
         always_pull(&mut pod);
         assert!(others(&pod).is_empty());
     }

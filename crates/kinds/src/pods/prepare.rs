@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pintle_value::{Map, Value};
 
 use super::{
-    quality,
+    quality, total,
     validation::{APP_ARMOR, app_armor_profile},
 };
 use crate::{
@@ -14,11 +14,13 @@ use crate::{
 };
 
 /// Prepares a new pod: resets its status, merges label keys into selectors, and copies AppArmor
-/// profiles from annotations.
+/// profiles from annotations. Admission may have set resources of containers, so pod-level requests
+/// that depend on them are set here again (upstream sets them whenever it reads the pod).
 pub(crate) fn begin(pod: &mut Value) {
     begin_status(pod);
     merge_label_keys(pod);
     profiles_from_annotations(pod);
+    total::set_defaults(pod.object_entry("spec"));
 }
 
 /// Sets the status of a new pod, which waits to be scheduled.

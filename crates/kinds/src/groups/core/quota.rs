@@ -22,6 +22,7 @@ pub(super) const QUOTA: Strategy = Strategy {
     declared_rules: false,
     delete_returns_object: true,
     validate: quota_rules::validate,
+    warnings: |new, old| if old.is_none() { quota_rules::warnings(new) } else { Vec::new() },
     parts: &[Part { validate: |new, _| quota_rules::validate_status(new), ..part("status") }],
     ..WITH_STATUS
 };

@@ -26,6 +26,23 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
+/// The warnings about a new quota: no pod can use all of a request that is above the limit.
+pub(super) fn warnings(quota: &Value) -> Vec<String> {
+    const NAMES: [&str; 4] = ["cpu", "memory", "storage", "ephemeral-storage"];
+    let quota = Field::root(quota);
+    let hard = quota.at(&["spec", "hard"]);
+    let amount = |name: &str| amounts::parse(&hard.get(name)).map(|it| (name.to_owned(), it));
+    let warning = |name: &&str| {
+        let bare = || amount(name).filter(|_| matches!(*name, "cpu" | "memory"));
+        let (request, requested) = amount(&format!("requests.{name}")).or_else(bare)?;
+        let (limit, limited) = amount(&format!("limits.{name}"))?;
+        (requested > limited).then(|| {
+            format!("ResourceQuota {request} ({requested}) should be less than {limit} ({limited})")
+        })
+    };
+    NAMES.iter().filter_map(warning).collect()
+}
+
 /// Validates a quota; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
