@@ -36,18 +36,18 @@ impl Admission for NodeDeclaredFeatures {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(pod) = SpecChange::of(write, &["", "resize"]) else { return Ok(Vec::new()) };
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        let Some(pod) = SpecChange::of(write, &["", "resize"]) else { return Ok(()) };
         let takes = |(_, takes): &&(&str, Takes)| takes(pod.old, pod.new);
         let mut needed: Vec<&str> = FEATURES.iter().filter(takes).map(|(name, _)| *name).collect();
         if needed.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let node = pod.node(registry)?;
         let declared = items(&node, &["status", "declaredFeatures"]);
         needed.retain(|feature| !declared.iter().any(|known| known.as_str() == Some(feature)));
         if needed.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         Err(pod.refusal(&format!(
             "pod update requires features {} which are not available on node {:?}",

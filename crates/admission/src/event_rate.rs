@@ -37,19 +37,19 @@ impl Admission for EventRateLimit {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         let of = &write.resource.resource;
         // As in upstream, events of `events.k8s.io` are not limited.
         let is_event = of.resource == "events" && of.group.is_empty();
         let is_new = matches!(write.operation, Operation::Create | Operation::Update);
         if !is_event || !is_new || write.dry_run {
-            return Ok(Vec::new());
+            return Ok(());
         }
         // Each limit counts the write, even if another one refuses it.
         let refusals: Vec<String> =
             self.0.iter().filter_map(|limiter| limiter.refusal(write)).collect();
         match refusals.as_slice() {
-            [] => Ok(Vec::new()),
+            [] => Ok(()),
             [only] => Err(too_many(only)),
             all => Err(too_many(&format!("[{}]", all.join(", ")))),
         }

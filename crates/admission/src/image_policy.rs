@@ -126,7 +126,7 @@ impl Admission for ImagePolicyWebhook {
         &'a self,
         write: &'a Attributes<'a>,
         _: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let of = &write.resource.resource;
         let is_pod = of.resource == "pods" && of.group.is_empty();
         let is_new = matches!(write.operation, Operation::Create | Operation::Update);
@@ -142,7 +142,7 @@ impl Admission for ImagePolicyWebhook {
                 annotate(write, &format!("{ANNOTATION_PREFIX}{key}"), || value.to_owned());
             });
             let verdict = verdict.await;
-            verdict.map(|()| Vec::new()).map_err(|why| forbidden(write, pod, &why))
+            verdict.map_err(|why| forbidden(write, pod, &why))
         }))
     }
 }

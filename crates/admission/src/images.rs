@@ -28,13 +28,13 @@ impl Admission for AlwaysPullImages {
         Ok(())
     }
 
-    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         let Some(pod) = write.object.filter(|pod| concerns(write, pod)) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         match others(pod).first() {
             Some(error) => Err(forbidden(write, pod, &error.to_string())),
-            None => Ok(Vec::new()),
+            None => Ok(()),
         }
     }
 }

@@ -73,14 +73,14 @@ impl Admission for LimitRanger {
         Ok(())
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let is_claim =
             write.operation != Operation::Delete && is_of(write, "", "persistentvolumeclaims");
         let is_limited = (is_claim || limits_pod(write)) && !is_terminating(write);
-        let Some(object) = write.object.filter(|_| is_limited) else { return Ok(Vec::new()) };
+        let Some(object) = write.object.filter(|_| is_limited) else { return Ok(()) };
         let ranges = self.ranges.within(write.namespace, registry)?;
         if ranges.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let pod = PodResources::of(object);
         for range in ranges {
@@ -93,7 +93,7 @@ impl Admission for LimitRanger {
                 return Err(forbidden(write, object, &why));
             }
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }
 

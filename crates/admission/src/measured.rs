@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use pintle_meta::{Status, field::Errors};
 use pintle_registry::Registry;
-use pintle_registry::admission::{
-    Admission, Attributes, Hook, Hooks, Memory, Mutated, Operation, Waited,
-};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Memory, Operation, Waited};
 use pintle_registry::allocation::Companion;
 use pintle_registry::measures::{Phase, PhaseDurations};
 use pintle_value::Value;
@@ -164,7 +162,7 @@ impl Admission for Measured {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
         memory: &'a mut Memory,
-    ) -> Option<Waited<'a, Mutated>> {
+    ) -> Option<Waited<'a, Option<Value>>> {
         self.waited(Hook::MutateRegistered, write, || {
             self.inner.mutate_registered(write, registry, memory)
         })
@@ -182,7 +180,7 @@ impl Admission for Measured {
         self.inner.validate_fields(write, errors);
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         self.timed(Hook::Validate, write, || self.inner.validate(write, registry))
     }
 
@@ -198,7 +196,7 @@ impl Admission for Measured {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         self.waited(Hook::ValidateRegistered, write, || {
             self.inner.validate_registered(write, registry)
         })

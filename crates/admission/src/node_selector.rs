@@ -40,11 +40,11 @@ impl Admission for PodNodeSelector {
         Ok(())
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         if let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) {
             check(write, pod, &required_selector(write, registry)?)?;
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }
 

@@ -21,12 +21,12 @@ impl Admission for WorkloadExists {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let Some(group) = write.object.filter(|_| creates(write, GROUP, "podgroups")) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let Some(reference) = group.at(&["spec", "podGroupTemplateRef", "workload"]) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let of = |member| reference.str_at(&[member]).unwrap_or_default();
         let (name, template) = (of("workloadName"), of("podGroupTemplateName"));
@@ -43,7 +43,7 @@ impl Admission for WorkloadExists {
         let templates = workload.at(&["spec", "podGroupTemplates"]).and_then(Value::as_array);
         let mut names = templates.unwrap_or_default().iter().map(|one| one.str_at(&["name"]));
         if names.any(|name| name == Some(template)) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let template = quote(template);
         refuse(format!("PodGroupTemplate {template} not found in Workload {name}"))
@@ -58,15 +58,15 @@ impl Admission for JobValidation {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let is_it = is_of(write, "batch", "jobs") && write.operation == Operation::Update;
         let objects = write.object.filter(|_| is_it).and_then(|new| Some((new, write.old()?)));
-        let Some((new, old)) = objects else { return Ok(Vec::new()) };
+        let Some((new, old)) = objects else { return Ok(()) };
         let count = |job: &Value| job.at(&["spec", "parallelism"]).and_then(Value::as_int);
         if count(new) == count(old) {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let Some(gang) = gang(registry, write.namespace, old)? else { return Ok(Vec::new()) };
+        let Some(gang) = gang(registry, write.namespace, old)? else { return Ok(()) };
         let why = format!(
             "cannot change parallelism for a Job referencing gang-scheduled PodGroup {}",
             quote(&gang)

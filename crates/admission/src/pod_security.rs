@@ -67,18 +67,18 @@ impl Admission for PodSecurity {
         Hooks::of(&[Hook::Validate, Hook::ValidateRegistered])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(object) = write.object else { return Ok(Vec::new()) };
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        let Some(object) = write.object else { return Ok(()) };
         let of = &write.resource.resource;
         if of.group.is_empty() && of.resource == "pods" {
             return self.check_pod(write, object, registry);
         }
         if is_of(write, "", "namespaces") {
-            return self.check_labels(write, object).map(|()| Vec::new());
+            return self.check_labels(write, object);
         }
         let template = TEMPLATES.iter().find(|(group, plural, _)| is_of(write, group, plural));
         let template = template.and_then(|(_, _, path)| object.at(path));
-        template.map_or(Ok(Vec::new()), |pod| self.check_template(write, pod, registry))
+        template.map_or(Ok(()), |pod| self.check_template(write, pod, registry))
     }
 
     /// Warns about the existing pods that a new policy of a namespace would refuse. This hook can
@@ -87,10 +87,14 @@ impl Admission for PodSecurity {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let namespace = write.object.filter(|_| is_of(write, "", "namespaces"))?;
         let policy = self.tightened(write, namespace)?;
-        Some(Box::pin(pods::warnings(registry, object::name(namespace), policy)))
+        let name = object::name(namespace);
+        Some(Box::pin(async move {
+            write.warnings.extend(pods::warnings(registry, name, policy).await?);
+            Ok(())
+        }))
     }
 }
 
@@ -100,13 +104,13 @@ impl PodSecurity {
         write: &Attributes<'_>,
         pod: &Value,
         registry: &Registry,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         if HARMLESS_PARTS.contains(&write.subresource) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let write_labels = WriteLabels::of(write);
         if self.is_exempt(write, pod, &write_labels) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let (policies, errors) = match self.policies(registry, write.namespace) {
             Ok(policies) => policies.unwrap_or_default(),
@@ -118,10 +122,10 @@ impl PodSecurity {
         if errors.is_empty() && policies.are_privileged() {
             self.count(Verdict::Allow, Mode::Enforce, policies.enforce, &write_labels);
             annotate(write, ENFORCED, || PRIVILEGED.to_string());
-            return Ok(Vec::new());
+            return Ok(());
         }
         if write.old().is_some_and(|old| !is_significant(pod, old)) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         self.report_invalid_labels(write, &errors, &write_labels);
         let found = violations(policies.enforce, pod);
@@ -133,7 +137,8 @@ impl PodSecurity {
             let why = format!("violates PodSecurity \"{}\": {found}", policies.enforce);
             return Err(forbidden(write, pod, &why));
         }
-        Ok(self.warning(policies.warn, pod, &write_labels))
+        self.warn(write, policies.warn, pod, &write_labels);
+        Ok(())
     }
 
     fn is_exempt(
@@ -185,13 +190,18 @@ impl PodSecurity {
         }
     }
 
-    fn warning(&self, policy: Policy, pod: &Value, write_labels: &WriteLabels<'_>) -> Vec<String> {
+    fn warn(
+        &self,
+        write: &Attributes<'_>,
+        policy: Policy,
+        pod: &Value,
+        write_labels: &WriteLabels<'_>,
+    ) {
         let found = violations(policy, pod);
-        if found.is_empty() {
-            return Vec::new();
+        if !found.is_empty() {
+            self.count(Verdict::Deny, Mode::Warn, policy, write_labels);
+            write.warnings.add(would_violate(policy, &found));
         }
-        self.count(Verdict::Deny, Mode::Warn, policy, write_labels);
-        vec![would_violate(policy, &found)]
     }
 
     /// Warns about a template but never refuses it; the plugin refuses the template's pods instead.
@@ -200,19 +210,20 @@ impl PodSecurity {
         write: &Attributes<'_>,
         pod: &Value,
         registry: &Registry,
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         let write_labels = WriteLabels::of(write);
         if self.is_exempt(write, pod, &write_labels) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let (policies, errors) = self.policies(registry, write.namespace)?.unwrap_or_default();
         let is_privileged = policies.warn.is_privileged() && policies.audit.is_privileged();
         if errors.is_empty() && is_privileged {
-            return Ok(Vec::new());
+            return Ok(());
         }
         self.report_invalid_labels(write, &errors, &write_labels);
         self.audit(write, policies.audit, pod, &write_labels);
-        Ok(self.warning(policies.warn, pod, &write_labels))
+        self.warn(write, policies.warn, pod, &write_labels);
+        Ok(())
     }
 
     /// The policies of a namespace, and the errors of its labels. `None` if the namespace has no

@@ -49,18 +49,18 @@ impl Admission for Priority {
         }
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let Some(class) = write.object.filter(|_| is_of(write, GROUP, CLASSES)) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         if !is_default(class) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let classes = self.classes.within("", registry)?;
-        let Some(default) = default_class(&classes) else { return Ok(Vec::new()) };
+        let Some(default) = default_class(&classes) else { return Ok(()) };
         let name = object::name(default);
         if write.operation == Operation::Update && name == object::name(class) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let why = format!(
             "PriorityClass {name} is already marked as default. Only one default can exist"

@@ -68,8 +68,8 @@ impl Admission for Refusal {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        (self.0)(write, registry).map(|()| Vec::new())
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        (self.0)(write, registry)
     }
 }
 

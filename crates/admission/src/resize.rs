@@ -19,8 +19,8 @@ impl Admission for PodResize {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
-        let Some(pod) = SpecChange::of(write, &["resize"]) else { return Ok(Vec::new()) };
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        let Some(pod) = SpecChange::of(write, &["resize"]) else { return Ok(()) };
         let node = pod.node(registry)?;
         if let Some(why) = excess(pod.new, &node) {
             return Err(pod.refusal(&why).with_cause("NodeCapacity", "", ""));
@@ -33,7 +33,7 @@ impl Admission for PodResize {
                 format!("pod resize is only supported on linux nodes, node {name:?} is {system:?}");
             return Err(pod.refusal(&why).with_cause("UnsupportedPlatform", "", ""));
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }
 

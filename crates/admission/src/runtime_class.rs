@@ -34,14 +34,14 @@ impl Admission for RuntimeClass {
         result.map_err(|why| forbidden(write, pod, &why))
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let Some(pod) = write.object.filter(|_| creates(write, "", "pods")) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         let class = class(write, pod, registry)?;
         match (class.as_ref().and_then(overhead), own_overhead(pod)) {
-            (None, None) => Ok(Vec::new()),
-            (Some(expected), Some(given)) if same_amounts(expected, given) => Ok(Vec::new()),
+            (None, None) => Ok(()),
+            (Some(expected), Some(given)) if same_amounts(expected, given) => Ok(()),
             (Some(_), _) => Err(forbidden(write, pod, MISMATCH)),
             (None, Some(_)) => {
                 let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined \

@@ -113,11 +113,11 @@ impl Admission for ServiceAccount {
     }
 
     /// Checks the pod again, because later plugins and webhooks may have changed it.
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         if let Some(pod) = write.object.filter(|_| concerns(write)) {
             check(write, pod, registry)?;
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }
 

@@ -57,14 +57,14 @@ impl Admission for ClaimResize {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
         let is_claim_update =
             is_of(write, "", "persistentvolumeclaims") && write.operation == Operation::Update;
         let objects = write.object.filter(|_| is_claim_update);
         let objects = objects.and_then(|new| Some((new, write.old()?)));
-        let Some((new, old)) = objects else { return Ok(Vec::new()) };
+        let Some((new, old)) = objects else { return Ok(()) };
         if size(new) <= size(old) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         if old.str_at(&["status", "phase"]) != Some("Bound") {
             let why = "Only bound persistent volume claims can be expanded";
@@ -75,7 +75,7 @@ impl Admission for ClaimResize {
                        provisions the pvc must support resize";
             return Err(forbidden(write, new, why));
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }
 

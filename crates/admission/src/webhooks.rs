@@ -28,7 +28,7 @@ use futures_util::stream::{self, StreamExt as _};
 use pintle_apply::PatchType;
 use pintle_meta::{Status, field};
 use pintle_registry::Registry;
-use pintle_registry::admission::{self, Admission, Attributes, Hooks, Memory, Mutated, Waited};
+use pintle_registry::admission::{self, Admission, Attributes, Hooks, Memory, Waited};
 use pintle_registry::webhook::Caller;
 use pintle_trace::Layer;
 use pintle_value::{Path, Value};
@@ -107,7 +107,7 @@ impl Admission for Webhooks {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
         memory: &'a mut Memory,
-    ) -> Option<Waited<'a, Mutated>> {
+    ) -> Option<Waited<'a, Option<Value>>> {
         let mut matched = match self.mutating.as_ref()?.matched(write, registry) {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
@@ -120,7 +120,7 @@ impl Admission for Webhooks {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let matched = match self.validating.as_ref()?.matched(write, registry) {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
@@ -150,9 +150,8 @@ impl Webhooks {
         write: &'a Attributes<'a>,
         matched: Vec<MatchedWebhook>,
         memory: &'a mut Memory,
-    ) -> Waited<'a, Mutated> {
+    ) -> Waited<'a, Option<Value>> {
         timed(write, Layer::MutatingWebhooks, async move {
-            let mut mutated = Mutated::default();
             let mut object = write.object.map(Cow::Borrowed);
             let round = u8::from(memory.again);
             // The objects are converted again only for another version, or after a change.
@@ -162,7 +161,7 @@ impl Webhooks {
                     Some(view) => view,
                     None => View::of(write, object.as_deref(), &one.resource).await?,
                 };
-                if self.mutate_by(write, (&one, &view, round), &mut object, &mut mutated).await? {
+                if self.mutate_by(write, (&one, &view, round), &mut object).await? {
                     memory.wake();
                 } else {
                     last = Some(view);
@@ -171,10 +170,10 @@ impl Webhooks {
                     memory.note(one.webhook.key.clone());
                 }
             }
-            if let Some(Cow::Owned(object)) = object {
-                mutated.object = Some(to_written_version(object, write));
-            }
-            Ok(mutated)
+            Ok(match object {
+                Some(Cow::Owned(object)) => Some(to_written_version(object, write)),
+                _ => None,
+            })
         })
     }
 
@@ -185,7 +184,6 @@ impl Webhooks {
         write: &Attributes<'_>,
         (one, view, round): (&MatchedWebhook, &View, u8),
         object: &mut Option<Cow<'_, Value>>,
-        mutated: &mut Mutated,
     ) -> Result<bool, Status> {
         let audit = AuditAnnotations { write, webhook: &one.webhook, round, index: one.index };
         let changed = match self.call_one(write, one, view, Step::Admit).await? {
@@ -195,9 +193,7 @@ impl Webhooks {
                 Ok(false)
             }
             Outcome::Failed(status) => Err(status),
-            Outcome::Answered(verdict) => {
-                Self::apply_verdict(verdict, &audit, view, object, mutated).await
-            }
+            Outcome::Answered(verdict) => Self::apply_verdict(verdict, &audit, view, object).await,
         };
         audit.mutation(matches!(changed, Ok(true)));
         changed
@@ -209,10 +205,9 @@ impl Webhooks {
         audit: &AuditAnnotations<'_>,
         View { resource, object: current, .. }: &View,
         object: &mut Option<Cow<'_, Value>>,
-        mutated: &mut Mutated,
     ) -> Result<bool, Status> {
         let write = audit.write;
-        mutated.warnings.extend(verdict.warnings);
+        write.warnings.extend(verdict.warnings);
         if !verdict.allowed {
             return Err(denial(&audit.webhook.name, &verdict.result));
         }
@@ -238,7 +233,7 @@ impl Webhooks {
         &'a self,
         write: &'a Attributes<'a>,
         matched: Vec<MatchedWebhook>,
-    ) -> Waited<'a, Vec<String>> {
+    ) -> Waited<'a, ()> {
         timed(write, Layer::ValidatingWebhooks, async move {
             // Webhooks match few versions of a resource, and the objects are converted once for each.
             let mut views: Vec<View> = Vec::new();
@@ -256,25 +251,28 @@ impl Webhooks {
             let called = matched.iter().zip(&outcomes);
             let called = called.filter(|(_, outcome)| !matches!(outcome, Ok(Outcome::Excluded)));
             for (index, (one, outcome)) in called.enumerate() {
-                if matches!(outcome, Ok(Outcome::FailedOpen)) {
-                    let audit = AuditAnnotations { write, webhook: &one.webhook, round: 0, index };
-                    audit.failed_open(Step::Validate);
+                match outcome {
+                    Ok(Outcome::FailedOpen) => {
+                        let webhook = &one.webhook;
+                        let audit = AuditAnnotations { write, webhook, round: 0, index };
+                        audit.failed_open(Step::Validate);
+                    }
+                    Ok(Outcome::Answered(verdict)) => {
+                        write.warnings.extend(verdict.warnings.iter().cloned());
+                    }
+                    _ => {}
                 }
             }
-            let mut warnings = Vec::new();
             for (one, outcome) in matched.iter().zip(outcomes) {
                 match outcome? {
-                    Outcome::Excluded | Outcome::FailedOpen => {}
                     Outcome::Failed(status) => return Err(status),
-                    Outcome::Answered(verdict) if verdict.allowed => {
-                        warnings.extend(verdict.warnings)
-                    }
-                    Outcome::Answered(verdict) => {
+                    Outcome::Answered(verdict) if !verdict.allowed => {
                         return Err(denial(&one.webhook.name, &verdict.result));
                     }
+                    _ => {}
                 }
             }
-            Ok(warnings)
+            Ok(())
         })
     }
 }

@@ -12,7 +12,7 @@ use pintle_value::Value;
 
 use crate::allocation::Companion;
 pub use crate::operation::Operation;
-use crate::request::{DeleteOptions, Now, Recorder, WriteOptions};
+use crate::request::{DeleteOptions, Now, Recorder, Warnings, WriteOptions};
 use crate::{Registry, Resource, Verb};
 
 /// A write as admission sees it.
@@ -44,6 +44,8 @@ pub struct Attributes<'a> {
     pub timing: &'a Timing,
     /// Records the request, if it is audited.
     pub recorder: Option<&'a dyn Recorder>,
+    /// Takes texts for `Warning` headers. The client gets them also if the write is refused.
+    pub warnings: &'a Warnings,
     /// Whether the write is not committed.
     pub dry_run: bool,
     /// The options of the request.
@@ -88,16 +90,6 @@ pub enum Options<'a> {
 
 /// The result of a hook that waits.
 pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
-
-/// The result of [`Admission::mutate_registered`].
-#[derive(Debug, Default)]
-pub struct Mutated {
-    /// The changed object, in the version of the write's resource; `None` if it is unchanged. The
-    /// write path reads it against its schema and sets defaults.
-    pub object: Option<Value>,
-    /// Texts for `Warning` headers.
-    pub warnings: Vec<String>,
-}
 
 /// The state of one [`Admission::mutate_registered`] over its two rounds in a write. The second
 /// round happens if any webhook or policy changed the object in the first. It calls only webhooks
@@ -242,13 +234,14 @@ pub trait Admission: Send + Sync {
     }
 
     /// Calls the webhooks and policies that users registered to change the object; `None` if none
-    /// matches.
+    /// matches. Returns the changed object in the version of the write's resource, or `None` if it
+    /// is unchanged. The write path reads it against its schema and sets defaults.
     fn mutate_registered<'a>(
         &'a self,
         _: &'a Attributes<'a>,
         _: &'a Registry,
         _: &'a mut Memory,
-    ) -> Option<Waited<'a, Mutated>> {
+    ) -> Option<Waited<'a, Option<Value>>> {
         None
     }
 
@@ -272,9 +265,9 @@ pub trait Admission: Send + Sync {
     /// Adds errors that the validation of the object's kind cannot find.
     fn validate_fields(&self, _: &Attributes<'_>, _: &mut Errors) {}
 
-    /// Refuses a valid object, or lets it pass with texts for `Warning` headers.
-    fn validate(&self, _: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
-        Ok(Vec::new())
+    /// Refuses a valid object, or lets it pass.
+    fn validate(&self, _: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        Ok(())
     }
 
     /// Calls the webhooks and policies that users registered to validate the object; `None` if none
@@ -283,7 +276,7 @@ pub trait Admission: Send + Sync {
         &'a self,
         _: &'a Attributes<'a>,
         _: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         None
     }
 
@@ -349,7 +342,7 @@ impl Admission for Chain {
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
         let members = self.with(Hook::AwaitPrerequisite).iter();
-        in_order(members.filter_map(|one| one.await_prerequisite(attributes, registry)), |_, ()| ())
+        in_order(members.filter_map(|one| one.await_prerequisite(attributes, registry)))
     }
 
     fn mutators(&self) -> &[Arc<dyn Admission>] {
@@ -362,7 +355,7 @@ impl Admission for Chain {
         registry: &'a Registry,
     ) -> Option<Waited<'a, ()>> {
         let members = self.with(Hook::AfterMutation).iter();
-        in_order(members.filter_map(|one| one.after_mutation(attributes, registry)), |_, ()| ())
+        in_order(members.filter_map(|one| one.after_mutation(attributes, registry)))
     }
 
     fn validate_fields(&self, attributes: &Attributes<'_>, errors: &mut Errors) {
@@ -371,28 +364,18 @@ impl Admission for Chain {
         }
     }
 
-    fn validate(
-        &self,
-        attributes: &Attributes<'_>,
-        registry: &Registry,
-    ) -> Result<Vec<String>, Status> {
-        let mut warnings = Vec::new();
-        for one in self.with(Hook::Validate) {
-            warnings.extend(one.validate(attributes, registry)?);
-        }
-        Ok(warnings)
+    fn validate(&self, attributes: &Attributes<'_>, registry: &Registry) -> Result<(), Status> {
+        let mut members = self.with(Hook::Validate).iter();
+        members.try_for_each(|one| one.validate(attributes, registry))
     }
 
     fn validate_registered<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let members = self.with(Hook::ValidateRegistered).iter();
-        in_order(
-            members.filter_map(|one| one.validate_registered(attributes, registry)),
-            |warnings, more| warnings.extend(more),
-        )
+        in_order(members.filter_map(|one| one.validate_registered(attributes, registry)))
     }
 
     fn before_commit(
@@ -408,22 +391,19 @@ impl Admission for Chain {
     }
 }
 
-/// Waits for the members that wait, in order; joins their results. The first error ends it.
-fn in_order<'a, T: Send + 'a>(
-    mut waits: impl Iterator<Item = Waited<'a, T>>,
-    join: fn(&mut T, T),
-) -> Option<Waited<'a, T>> {
+/// Waits for the members that wait, in order. The first error ends it.
+fn in_order<'a>(mut waits: impl Iterator<Item = Waited<'a, ()>>) -> Option<Waited<'a, ()>> {
     let first = waits.next()?;
     let others: Vec<_> = waits.collect();
     if others.is_empty() {
         return Some(first);
     }
     Some(Box::pin(async move {
-        let mut joined = first.await?;
+        first.await?;
         for wait in others {
-            join(&mut joined, wait.await?);
+            wait.await?;
         }
-        Ok(joined)
+        Ok(())
     }))
 }
 

@@ -209,20 +209,38 @@ async fn invalid_responses_fail_the_request() -> Result<()> {
     Ok(())
 }
 
-/// WH-02: a webhook's warnings are in the response's header.
+/// WH-02: the warnings of all webhooks that answered are in the response's header, also if one of
+/// them denies or fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_are_in_the_response() -> Result<()> {
     let world = World::start().await?;
-    let webhook =
-        Webhook::start(|path, _| json!({"allowed": true, "warnings": [path.split('?').next()]}))?;
-    mutate(&world, json!([hook(&webhook, "/first", json!({}))])).await?;
-    validate(&world, json!([hook(&webhook, "/second", json!({}))])).await?;
-    let body = json!({"metadata": {"name": "a"}}).to_string().into_bytes();
-    let path = "/api/v1/namespaces/t/configmaps";
-    let request = kube::core::Request::new(path).create(&PostParams::default(), body)?;
-    let answer = world.client.send(request.map(Body::from)).await?;
-    let warnings: Vec<_> = answer.headers().get_all("warning").iter().collect();
-    ensure!(warnings == [r#"299 - "/first""#, r#"299 - "/second""#], "{warnings:?}");
+    let webhook = Webhook::start(|path, request| {
+        let hook = path.trim_start_matches('/').split('?').next().unwrap_or_default();
+        match request["name"].as_str().and_then(|name| name.strip_prefix(hook)) {
+            Some("-denies") => json!({"allowed": false, "warnings": [hook]}),
+            Some("-fails") => json!(500),
+            _ => json!({"allowed": true, "warnings": [hook]}),
+        }
+    })?;
+    let hooks = |paths: [&str; 2]| json!(paths.map(|path| hook(&webhook, path, json!({}))));
+    mutate(&world, hooks(["/first", "/second"])).await?;
+    validate(&world, hooks(["/third", "/fourth"])).await?;
+    for (name, code, expected) in [
+        ("a", 201, &["first", "second", "third", "fourth"][..]),
+        ("first-denies", 400, &["first"]),
+        ("second-denies", 400, &["first", "second"]),
+        ("second-fails", 500, &["first"]),
+        ("third-denies", 400, &["first", "second", "third", "fourth"]),
+        ("third-fails", 500, &["first", "second", "fourth"]),
+    ] {
+        let body = json!({"metadata": {"name": name}}).to_string().into_bytes();
+        let path = "/api/v1/namespaces/t/configmaps";
+        let request = kube::core::Request::new(path).create(&PostParams::default(), body)?;
+        let answer = world.client.send(request.map(Body::from)).await?;
+        let warnings: Vec<_> = answer.headers().get_all("warning").iter().cloned().collect();
+        let expected: Vec<_> = expected.iter().map(|hook| format!(r#"299 - "{hook}""#)).collect();
+        ensure!(answer.status() == code && warnings == expected, "{name}: {warnings:?}");
+    }
     Ok(())
 }
 

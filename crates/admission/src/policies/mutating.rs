@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pintle_meta::{Reason, Status, object};
-use pintle_registry::admission::{
-    Admission, Attributes, Hook, Hooks, Memory, Mutated, Operation, Waited,
-};
+use pintle_registry::admission::{Admission, Attributes, Hook, Hooks, Memory, Operation, Waited};
 use pintle_registry::{Registry, Resource, work};
 use pintle_value::{Str, Value};
 
@@ -94,7 +92,7 @@ impl Admission for Mutating {
         write: &'a Attributes<'a>,
         registry: &'a Registry,
         memory: &'a mut Memory,
-    ) -> Option<Waited<'a, Mutated>> {
+    ) -> Option<Waited<'a, Option<Value>>> {
         // A deletion has no new object.
         if write.operation == Operation::Delete {
             return None;
@@ -103,7 +101,7 @@ impl Admission for Mutating {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        (!matched.is_empty()).then(|| -> Waited<'a, Mutated> {
+        (!matched.is_empty()).then(|| -> Waited<'a, Option<Value>> {
             Box::pin(async move { self.evaluate_all(write, registry, &matched, memory).await })
         })
     }
@@ -117,7 +115,7 @@ impl Mutating {
         registry: &Registry,
         matched: &[MatchedPolicy<Policy>],
         memory: &mut Memory,
-    ) -> Result<Mutated, Status> {
+    ) -> Result<Option<Value>, Status> {
         let (permissions, measures) = (&*self.permissions, &*self.policies.measures);
         let mut failures = Failures::default();
         work::ahead_of_expressions().await;
@@ -160,10 +158,7 @@ impl Mutating {
             object = Some(to_stored_form(input.object, write, &input.version).await?);
         }
         failures.result(write)?;
-        Ok(Mutated {
-            object: object.map(|object| to_written_version(object, write)),
-            warnings: Vec::new(),
-        })
+        Ok(object.map(|object| to_written_version(object, write)))
     }
 }
 

@@ -77,12 +77,12 @@ impl Admission for Validating {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let matched = match self.policies.matched(write, registry) {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        (!matched.is_empty()).then(|| -> Waited<'a, Vec<String>> {
+        (!matched.is_empty()).then(|| -> Waited<'a, ()> {
             Box::pin(async move { self.evaluate_all(write, registry, &matched).await })
         })
     }
@@ -95,7 +95,7 @@ impl Validating {
         write: &Attributes<'_>,
         registry: &Registry,
         matched: &[MatchedPolicy<Policy>],
-    ) -> Result<Vec<String>, Status> {
+    ) -> Result<(), Status> {
         work::ahead_of_expressions().await;
         let namespace = namespace_of(write, registry)?;
         let mut outcome = Outcome::default();
@@ -206,8 +206,9 @@ impl Outcome {
         }
     }
 
-    fn result(self, write: &Attributes<'_>) -> Result<Vec<String>, Status> {
-        let Some(Denial { message, reason }) = self.denial else { return Ok(self.warnings) };
+    fn result(self, write: &Attributes<'_>) -> Result<(), Status> {
+        write.warnings.extend(self.warnings);
+        let Some(Denial { message, reason }) = self.denial else { return Ok(()) };
         let named = write.object.or(write.old()).map(object::name).unwrap_or_default();
         let name = [write.name, named, "Unknown"].into_iter().find(|name| !name.is_empty());
         let (resource, name) = (write.resource.group_resource(), name.unwrap_or_default());

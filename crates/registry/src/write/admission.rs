@@ -79,13 +79,12 @@ impl Write<'_> {
         let (seen, old) = (self.admission_view(object), old.map(|old| self.admission_view(old)));
         let attributes = self.attributes(operation, name, Some(&seen), old.as_deref());
         let reviewed = async {
-            let warnings = &self.context.warnings;
-            warnings.extend(self.registry.admission.validate(&attributes, self.registry)?);
+            self.registry.admission.validate(&attributes, self.registry)?;
             if let Some(reviewed) =
                 self.registry.admission.validate_registered(&attributes, self.registry)
             {
                 let reviewed = reviewed.await;
-                warnings.extend(reviewed.inspect_err(|_| self.make_refusal_final(old.is_none()))?);
+                reviewed.inspect_err(|_| self.make_refusal_final(old.is_none()))?;
             }
             Ok(())
         };
@@ -137,6 +136,7 @@ impl Write<'_> {
             now: self.context.now,
             timing: &self.context.timing,
             recorder: self.context.recorder.as_deref(),
+            warnings: &self.context.warnings,
             dry_run: self.options.dry_run,
             options: match operation {
                 Operation::Connect => Options::None,

@@ -107,23 +107,23 @@ impl Registry {
         existing: &Existing,
     ) -> Result<(), Status> {
         let attributes = deletion(target, options, context, existing);
-        let (phases, warnings) = (&self.admission_phases, &context.warnings);
+        let phases = &self.admission_phases;
         let admitted = async {
             self.admission.before_mutation(&attributes, self)?;
             for mutator in self.admission.mutators() {
                 if let Some(mutated) =
                     mutator.mutate_registered(&attributes, self, &mut Memory::default())
                 {
-                    warnings.extend(mutated.await?.warnings);
+                    mutated.await?;
                 }
             }
             Ok(())
         };
         phases.measured((Phase::Admit, Operation::Delete), &context.timing, admitted).await?;
         let validated = async {
-            warnings.extend(self.admission.validate(&attributes, self)?);
+            self.admission.validate(&attributes, self)?;
             if let Some(reviewed) = self.admission.validate_registered(&attributes, self) {
-                warnings.extend(reviewed.await?);
+                reviewed.await?;
             }
             Ok(())
         };
@@ -331,6 +331,7 @@ fn deletion<'a>(
         now: context.now,
         timing: &context.timing,
         recorder: context.recorder.as_deref(),
+        warnings: &context.warnings,
         dry_run: options.dry_run,
         options: Options::Delete(options),
     }

@@ -108,8 +108,7 @@ impl Write<'_> {
                     None => continue,
                 }
             };
-            self.context.warnings.extend(mutated.warnings);
-            if let Some(changed) = mutated.object {
+            if let Some(changed) = mutated {
                 *object = read(changed, object)?;
             }
             memory.end_round(object);

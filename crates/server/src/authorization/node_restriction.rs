@@ -56,7 +56,7 @@ impl Admission for NodeRestriction {
         &'a self,
         write: &'a admission::Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let node = node::name(write.user).filter(|_| tokens::is_about(write))?;
         Some(Box::pin(async move {
             let inquiry = Inquiry::new(&self.authorizer);
@@ -64,7 +64,7 @@ impl Admission for NodeRestriction {
                 let decided = decide(node, write, registry, &inquiry);
                 match inquiry.pending() {
                     Some(answer) => answer.await,
-                    None => return decided.map(|()| Vec::new()),
+                    None => return decided,
                 }
             }
         }))

@@ -33,7 +33,7 @@ impl Admission for Owners {
         &'a self,
         write: &'a admission::Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let new = write.object.filter(|_| write.operation != Operation::Delete)?;
         let of = &write.resource.resource;
         // A write of a pod's status does not change its owners, and old kubelets send wrong ones.
@@ -43,10 +43,7 @@ impl Admission for Owners {
         if is_pod_status || owners == before {
             return None;
         }
-        Some(Box::pin(async move {
-            self.check(write, registry, (owners, before)).await?;
-            Ok(Vec::new())
-        }))
+        Some(Box::pin(self.check(write, registry, (owners, before))))
     }
 }
 

@@ -44,11 +44,11 @@ impl Admission for Signers {
         &'a self,
         write: &'a admission::Attributes<'a>,
         _: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let (signer, verb, what) = (self.required)(write)?;
         Some(Box::pin(async move {
             if may_act(&*self.authorizer, write.user, verb, &signer).await {
-                return Ok(Vec::new());
+                return Ok(());
             }
             let signer = quote(&signer);
             let why = format!("user not permitted to {verb} {what} with signerName {signer}");
@@ -129,19 +129,15 @@ impl Admission for SubjectRestriction {
         Hooks::of(&[Hook::Validate])
     }
 
-    fn validate(
-        &self,
-        write: &admission::Attributes<'_>,
-        _: &Registry,
-    ) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &admission::Attributes<'_>, _: &Registry) -> Result<(), Status> {
         let of = &write.resource.resource;
         let is_it = of.group == GROUP && of.resource == "certificatesigningrequests";
         let creates = write.operation == Operation::Create && write.subresource.is_empty();
         let Some(request) = write.object.filter(|_| is_it && creates) else {
-            return Ok(Vec::new());
+            return Ok(());
         };
         if signer(request) != API_CLIENT {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let parsed = requested(request).map_err(|why| {
             forbidden(
@@ -155,6 +151,6 @@ impl Admission for SubjectRestriction {
                 format!("use of {API_CLIENT} signer with system:masters group is not allowed");
             return Err(forbidden(write, write.object.unwrap_or(&Value::Null), &why));
         }
-        Ok(Vec::new())
+        Ok(())
     }
 }

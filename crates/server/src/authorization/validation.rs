@@ -38,9 +38,9 @@ impl Admission for Validation {
         Hooks::of(&[Hook::Validate, Hook::ValidateRegistered])
     }
 
-    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
         let is_new = !write.has_old() && write.operation != Operation::Delete;
-        let Some(new) = write.object.filter(|_| is_new) else { return Ok(Vec::new()) };
+        let Some(new) = write.object.filter(|_| is_new) else { return Ok(()) };
         let of = &write.resource.resource;
         let error = match (of.group.as_str(), of.resource.as_str(), write.subresource) {
             (signers::GROUP, "certificatesigningrequests", "") => unusable(new),
@@ -54,7 +54,7 @@ impl Admission for Validation {
         &'a self,
         write: &'a Attributes<'a>,
         registry: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         let new = write.object.filter(|_| write.operation != Operation::Delete)?;
         let of = &write.resource.resource;
         let authorizer = &*self.authorizer;
@@ -69,7 +69,7 @@ impl Admission for Validation {
                 Some(Box::pin(async move {
                     let errors = change.errors(authorizer).await;
                     if errors.is_empty() {
-                        return Ok(Vec::new());
+                        return Ok(());
                     }
                     let kind = write.resource.group_kind();
                     Err(Status::invalid(&kind, object::name(new), &errors))
@@ -86,16 +86,12 @@ impl Admission for Validation {
     }
 }
 
-fn refuse(
-    write: &Attributes<'_>,
-    new: &Value,
-    error: Option<Error>,
-) -> Result<Vec<String>, Status> {
+fn refuse(write: &Attributes<'_>, new: &Value, error: Option<Error>) -> Result<(), Status> {
     match error {
         Some(error) => {
             Err(Status::invalid(&write.resource.group_kind(), object::name(new), &[error]))
         }
-        None => Ok(Vec::new()),
+        None => Ok(()),
     }
 }
 
