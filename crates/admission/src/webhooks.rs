@@ -108,11 +108,10 @@ impl Admission for Webhooks {
         registry: &'a Registry,
         memory: &'a mut Memory,
     ) -> Option<Waited<'a, Option<Value>>> {
-        let mut matched = match self.mutating.as_ref()?.matched(write, registry) {
+        let matched = match self.mutating.as_ref()?.matched(write, registry) {
             Ok(matched) => matched,
             Err(status) => return Some(Box::pin(ready(Err(status)))),
         };
-        matched.retain(|one| memory.is_due(&one.webhook.key));
         (!matched.is_empty()).then(|| self.mutate_in_order(write, matched, memory))
     }
 
@@ -157,6 +156,10 @@ impl Webhooks {
             // The objects are converted again only for another version, or after a change.
             let mut last: Option<View> = None;
             for one in matched {
+                // Asked at its turn: one before it may have made it due in this round.
+                if !memory.is_due(&one.webhook.key) {
+                    continue;
+                }
                 let view = match last.take().filter(|view| view.is_for(&one)) {
                     Some(view) => view,
                     None => View::of(write, object.as_deref(), &one.resource).await?,

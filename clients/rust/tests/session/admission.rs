@@ -139,6 +139,22 @@ async fn mutating_webhooks_run_in_order() -> Result<()> {
     Ok(())
 }
 
+/// WH-04: a webhook that one before it makes due in the second round is called in this round.
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_wake_each_other_in_the_second_round() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|_, request| {
+        let calls = request["object"]["data"]["k"].as_str().unwrap_or_default();
+        patch(json!([{"op": "replace", "path": "/data/k", "value": format!("{calls}+")}]))
+    })?;
+    let again = || json!({"reinvocationPolicy": "IfNeeded"});
+    let hooks = [hook(&webhook, "/first", again()), hook(&webhook, "/second", again())];
+    mutate(&world, json!(hooks)).await?;
+    let made = world.api().create(&PostParams::default(), &config_map("a")?).await?;
+    ensure!(made.data.is_some_and(|data| data["k"] == "v++++"), "{:?}", webhook.requests());
+    Ok(())
+}
+
 /// WH-01, WH-03: writes whose webhook cannot be reached.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_policy_decides_when_a_webhook_is_down() -> Result<()> {
