@@ -8,6 +8,8 @@ use pintle_cel::{Authorizer, ResourceCheck};
 use pintle_meta::User;
 use pintle_registry::admission::Attributes;
 
+use crate::request::namespace;
+
 /// Authorizes users for expressions.
 pub trait Permissions: Send + Sync {
     /// Returns the authorizer of a user, for the expressions of one write.
@@ -45,7 +47,7 @@ pub(crate) fn resource_of(write: &Attributes<'_>) -> ResourceCheck {
         group: of.group.to_string(),
         resource: of.resource.to_string(),
         subresource: write.subresource.to_owned(),
-        namespace: write.namespace.to_owned(),
+        namespace: namespace(write).to_owned(),
         name: write.name.to_owned(),
         ..ResourceCheck::default()
     }

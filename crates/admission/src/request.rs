@@ -6,6 +6,8 @@ use pintle_registry::request::{DeleteOptions, WriteOptions};
 use pintle_registry::{Resource, StorageConverter};
 use pintle_value::{Map, Str, Value};
 
+use crate::matching::is_namespace;
+
 /// The request without uid and objects, for a recipient that knows `version` of the resource.
 pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
     let mut request = Map::new();
@@ -25,14 +27,21 @@ pub(crate) fn describe(write: &Attributes<'_>, version: &Resource) -> Map {
     if !write.name.is_empty() {
         set("name", write.name.into());
     }
-    if !write.namespace.is_empty() {
-        set("namespace", write.namespace.into());
+    let namespace = namespace(write);
+    if !namespace.is_empty() {
+        set("namespace", namespace.into());
     }
     set("operation", write.operation.name().into());
     set("userInfo", user(write.user));
     set("dryRun", write.dry_run.into());
     set("options", options(write));
     request
+}
+
+/// The namespace of a write for webhooks and policies: a Namespace is in itself (upstream:
+/// `RequestInfo`).
+pub(crate) fn namespace<'a>(write: &Attributes<'a>) -> &'a str {
+    if is_namespace(write.resource) { write.name } else { write.namespace }
 }
 
 /// The options of a write as the client sent them; a patch has those of an update, or of a create.

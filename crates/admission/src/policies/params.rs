@@ -10,6 +10,7 @@ use pintle_value::{Str, Value};
 use super::binding::{Binding, ParamRef};
 use super::head::Head;
 use crate::pace::Pace;
+use crate::request::namespace;
 
 /// The resource of a policy's parameters, if it has a parameter kind.
 pub(super) fn resource(
@@ -104,7 +105,7 @@ fn namespace_of(
     param_ref: &ParamRef,
     write: &Attributes<'_>,
 ) -> Result<Str, String> {
-    let why = match (resource.namespaced(), param_ref.namespace.as_str(), write.namespace) {
+    let why = match (resource.namespaced(), param_ref.namespace.as_str(), namespace(write)) {
         (true, "", "") => {
             "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
         }
