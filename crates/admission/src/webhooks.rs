@@ -8,6 +8,7 @@
 //! Invariant: writes of webhook configurations and admission policies are exempt, so that a wrong
 //! one can always be deleted.
 
+mod answer;
 mod audit;
 mod calling;
 #[cfg(test)]
@@ -214,8 +215,13 @@ impl Webhooks {
         if !verdict.allowed {
             return Err(denial(&audit.webhook.name, &verdict.result));
         }
-        let (Some(patch), Some(current)) = (verdict.patch, current) else {
-            return Ok(false);
+        let Some(patch) = verdict.patch else { return Ok(false) };
+        let Some(current) = current else {
+            return Err(Status::internal(format_args!(
+                "admission webhook {:?} attempted to modify the object, which is not supported for this \
+                 operation",
+                audit.webhook.name
+            )));
         };
         let (schema, ty) = (&resource.schema, resource.ty);
         let patched = pintle_apply::apply(PatchType::Json, schema, ty, current, &patch);

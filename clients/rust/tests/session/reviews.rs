@@ -169,6 +169,13 @@ async fn invalid_responses_fail_the_request() -> Result<()> {
     let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
         "uid" => json!({"allowed": true, "uid": "another"}),
         "type" => json!({"allowed": true, "patch": "W10="}),
+        "patch" => json!({"allowed": true, "patchType": "JSONPatch"}),
+        "list" => json!({"allowed": true, "patchType": "JSONPatch", "patch": "e30="}),
+        "word" => json!({"allowed": "yes"}),
+        "yaml" => json!(format!(
+            "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview\nresponse: {{uid: {}}}",
+            request["uid"]
+        )),
         "text" => json!("no review"),
         "none" => json!(r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}"#),
         "kind" => json!(r#"{"apiVersion": "v1", "kind": "Pod"}"#),
@@ -180,14 +187,22 @@ async fn invalid_responses_fail_the_request() -> Result<()> {
     mutate(&world, json!([hook(&webhook, "/lie", json!({}))])).await?;
     let api = world.api::<ConfigMap>();
     for (name, code, expected) in [
-        ("uid", 500, "expected response.uid="),
-        ("type", 500, "but not response.patchType of"),
+        ("uid", 500, "\": received invalid webhook response: expected response.uid="),
+        ("type", 500, "webhook returned response.patch but not response.patchType"),
+        ("patch", 500, "webhook returned response.patchType but not response.patch"),
+        ("list", 500, "\": received undecodable patch in webhook response: json: cannot unmarshal"),
+        ("word", 500, "\": failed to call webhook: json: cannot unmarshal string into Go struct"),
+        (
+            "yaml",
+            400,
+            "admission webhook \"lie.example.com\" denied the request without explanation",
+        ),
         ("text", 500, "failed calling webhook \"lie.example.com\": "),
         ("none", 500, "webhook response was absent"),
         (
             "kind",
             500,
-            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got",
+            "\": failed to call webhook: no kind \"Pod\" is registered for version \"v1\"",
         ),
         (
             "refused",
@@ -206,6 +221,31 @@ async fn invalid_responses_fail_the_request() -> Result<()> {
         let status = refusal(api.create(&PostParams::default(), &config_map(name)?).await)?;
         ensure!(status.code == code && status.message.contains(expected), "{name}: {status:?}");
     }
+    Ok(())
+}
+
+/// WH-03: an invalid response is a failed call, so the failure policy applies, even if the response
+/// denies.
+#[tokio::test(flavor = "multi_thread")]
+async fn invalid_responses_are_ignored_with_the_failures() -> Result<()> {
+    let world = World::start().await?;
+    let webhook = Webhook::start(|path, request| match request["name"].as_str().unwrap_or("") {
+        "word" => json!({"allowed": "yes"}),
+        "list" if path.starts_with("/first") => {
+            json!({"allowed": true, "patchType": "JSONPatch", "patch": "e30="})
+        }
+        "list" => json!({"allowed": false, "patchType": "JSONPatch", "patch": "W10="}),
+        _ => json!({"allowed": false}),
+    })?;
+    let lenient = || json!({"failurePolicy": "Ignore"});
+    mutate(&world, json!([hook(&webhook, "/first", lenient())])).await?;
+    validate(&world, json!([hook(&webhook, "/second", lenient())])).await?;
+    let api = world.api::<ConfigMap>();
+    for name in ["word", "list"] {
+        api.create(&PostParams::default(), &config_map(name)?).await?;
+    }
+    let status = refusal(api.create(&PostParams::default(), &config_map("denied")?).await)?;
+    ensure!(status.code == 400, "{status:?}");
     Ok(())
 }
 

@@ -186,7 +186,7 @@ async fn call(
 ) -> Result<Verdict, CallError> {
     let (timing, began) = (review.write.timing, Instant::now());
     let mut span = timing.open(step.span(), Kind::Client, |it| review.span(webhook, it));
-    let verdict = post(caller, webhook, review, timing.context(span.as_ref())).await;
+    let verdict = post(caller, webhook, (review, step), timing.context(span.as_ref())).await;
     timing.called(&webhook.name, began.elapsed());
     if verdict.is_err() {
         span.iter_mut().for_each(Open::fail);
@@ -197,7 +197,7 @@ async fn call(
 async fn post(
     caller: &dyn Caller,
     webhook: &Webhook,
-    review: &Review<'_>,
+    (review, step): (&Review<'_>, Step),
     context: Option<SpanContext>,
 ) -> Result<Verdict, CallError> {
     if webhook.version.is_none() {
@@ -209,7 +209,7 @@ async fn post(
         let why = format!("failed to call webhook: {}", refusal.why);
         CallError { why, ..refusal }
     })?;
-    review.verdict(&answer).map_err(CallError::no_response)
+    review.verdict(&answer, step).map_err(CallError::no_response)
 }
 
 impl Callers {

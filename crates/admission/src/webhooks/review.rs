@@ -1,13 +1,14 @@
 //! `AdmissionReview`: the request to a webhook, and the checks of its response (WH-02, WH-03).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use pintle_meta::Status;
+use pintle_meta::status::{Cause, Details};
 use pintle_registry::Resource;
 use pintle_registry::admission::Attributes;
-use pintle_value::{Map, Str, Value, json};
+use pintle_value::{Map, Value, json};
 
+use super::answer::{self, bytes};
 use super::webhook::Webhook;
+use crate::measures::Step;
 use crate::request::describe;
 
 /// The request of a review.
@@ -26,7 +27,7 @@ pub(super) struct Review<'a> {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Verdict {
     pub(super) allowed: bool,
-    /// A JSON patch.
+    /// A JSON patch with operations.
     pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
     /// Annotations for the audit event.
@@ -73,62 +74,91 @@ impl Review<'_> {
         span.text("UID", self.uid);
     }
 
-    /// Parses and checks the response.
-    pub(super) fn verdict(&self, answer: &[u8]) -> Result<Verdict, String> {
-        let answer = json::parse(answer).map_err(|error| error.to_string())?;
-        let text = |path: &[&str]| answer.str_at(path).unwrap_or_default();
-        let expected = format!("admission.k8s.io/{}", self.version);
-        let (version, kind) = (text(&["apiVersion"]), text(&["kind"]));
-        let is_typed = version == expected && kind == "AdmissionReview";
-        // Webhooks of v1beta1 may omit the type.
-        if !is_typed && (self.version == "v1" || !version.is_empty() || !kind.is_empty()) {
-            return Err(format!(
-                "expected webhook response of {expected}, Kind=AdmissionReview, got {version}, Kind={kind}"
-            ));
-        }
-        let Some(response) = answer.get("response").filter(|r| r.as_object().is_some()) else {
-            return Err("webhook response was absent".to_owned());
-        };
-        let uid = text(&["response", "uid"]);
-        if self.version == "v1" && uid != self.uid {
-            return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
-        }
-        let patch = response.get("patch").map(bytes).transpose()?.filter(|patch| !patch.is_empty());
-        let patch_type = text(&["response", "patchType"]);
-        if self.version == "v1" && patch.is_some() && patch_type != "JSONPatch" {
-            return Err(format!(
-                "webhook returned response.patch but not response.patchType of \"JSONPatch\": \
-                 {patch_type:?}"
-            ));
-        }
+    /// Decodes and checks the response; an error is that of the call.
+    pub(super) fn verdict(&self, answer: &[u8], step: Step) -> Result<Verdict, String> {
+        let failed = |why| format!("failed to call webhook: {why}");
+        let review = answer::decode(answer, self.version).map_err(failed)?;
+        let invalid = |why| format!("received invalid webhook response: {why}");
+        let response = self.verify(&review, step).map_err(invalid)?;
+        let allowed = response.get("allowed") == Some(&Value::Bool(true));
+        let patch = (allowed && step == Step::Admit).then(|| self.patch(response)).transpose()?;
         let warnings = response.get("warnings").and_then(Value::as_array).unwrap_or_default();
         let annotations = response.get("auditAnnotations").and_then(Value::as_object);
-        let annotation =
-            |(key, value): (&Str, &Value)| Some((key.to_string(), value.as_str()?.to_owned()));
+        let annotations = annotations.into_iter().flat_map(Map::iter);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(Verdict {
-            allowed: response.get("allowed") == Some(&Value::Bool(true)),
-            patch,
-            warnings: warnings.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            annotations: annotations
-                .into_iter()
-                .flat_map(Map::iter)
-                .filter_map(annotation)
-                .collect(),
-            result: response.get("result").or(response.get("status")).cloned().unwrap_or_default(),
+            allowed,
+            patch: patch.flatten(),
+            warnings: warnings.iter().map(text).collect(),
+            annotations: annotations.map(|(key, value)| (key.to_string(), text(value))).collect(),
+            result: response.get("status").cloned().unwrap_or_default(),
         })
     }
-}
 
-/// Reads bytes as Go does: from base64, or from a list of numbers as kube-rs writes them.
-pub(super) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
-    let byte = |item: &Value| item.as_int().and_then(|item| u8::try_from(item).ok());
-    let bytes = match value {
-        Value::Null => Some(Vec::new()),
-        Value::String(text) => return STANDARD.decode(text).map_err(|error| error.to_string()),
-        Value::Array(items) => items.iter().map(byte).collect(),
-        _ => None,
-    };
-    bytes.ok_or_else(|| "json: response.patch cannot be unmarshaled into bytes".to_owned())
+    /// Returns the response of a review if its members fit each other (upstream:
+    /// `VerifyAdmissionResponse`).
+    fn verify<'r>(&self, review: &'r Value, step: Step) -> Result<&'r Value, String> {
+        let response = review.get("response").filter(|response| !response.is_null());
+        let response = response.ok_or("webhook response was absent")?;
+        // Reviews of v1beta1 need neither a uid nor a type, and a validating webhook's patch is
+        // ignored.
+        if self.version != "v1" {
+            return Ok(response);
+        }
+        let text = |path: &[&str]| review.str_at(path).unwrap_or_default();
+        let uid = text(&["response", "uid"]);
+        if uid != self.uid {
+            return Err(format!("expected response.uid={:?}, got {uid:?}", self.uid));
+        }
+        let (api_version, kind) = (text(&["apiVersion"]), text(&["kind"]));
+        if api_version.is_empty() || kind.is_empty() {
+            let found = if api_version.is_empty() { "/" } else { api_version };
+            return Err(format!(
+                "expected webhook response of {}, got {found}, Kind={kind}",
+                "admission.k8s.io/v1, Kind=AdmissionReview"
+            ));
+        }
+        let has_patch = response.get("patch").is_some_and(|patch| !bytes(patch).is_empty());
+        let patch_type = response.str_at(&["patchType"]);
+        let why = match (step, has_patch, patch_type) {
+            (_, false, None) => return Ok(response),
+            (Step::Validate, true, _) => "validating webhook may not return response.patch",
+            (Step::Validate, ..) => "validating webhook may not return response.patchType",
+            (_, true, None) => "webhook returned response.patch but not response.patchType",
+            (_, false, _) => "webhook returned response.patchType but not response.patch",
+            (_, _, Some("")) => r#"webhook returned invalid response.patchType of """#,
+            _ => return Ok(response),
+        };
+        Err(why.to_owned())
+    }
+
+    /// Returns the JSON patch of a response, unless it has no operations.
+    fn patch(&self, response: &Value) -> Result<Option<Vec<u8>>, String> {
+        let patch = response.get("patch").map(bytes).filter(|patch| !patch.is_empty());
+        let Some(patch) = patch else { return Ok(None) };
+        let undecodable =
+            |why: String| Err(format!("received undecodable patch in webhook response: {why}"));
+        let mismatch = |found: &Value, ty| {
+            let found = found.type_name();
+            undecodable(format!("json: cannot unmarshal {found} into Go value of type {ty}"))
+        };
+        let operations = match json::parse(&patch) {
+            Ok(Value::Array(operations)) => operations,
+            Ok(Value::Null) => return Ok(None),
+            Ok(other) => return mismatch(&other, "jsonpatch.Patch"),
+            Err(why) => return undecodable(why.to_string()),
+        };
+        let is_wrong = |item: &&Value| !matches!(item, Value::Object(_) | Value::Null);
+        if let Some(wrong) = operations.iter().find(is_wrong) {
+            return mismatch(wrong, "jsonpatch.Operation");
+        }
+        // The type was not checked in v1beta1.
+        let patch_type = response.str_at(&["patchType"]).unwrap_or_default();
+        if self.version == "v1" && patch_type != "JSONPatch" && !operations.is_empty() {
+            return Err(format!("unsupported patch type {patch_type:?}"));
+        }
+        Ok((!operations.is_empty()).then_some(patch))
+    }
 }
 
 /// Returns the refusal for a webhook's `Status` (upstream: `webhookerrors.ToStatusErr`).
@@ -141,5 +171,26 @@ pub(super) fn denial(webhook: &str, result: &Value) -> Status {
         (message, _) => format!("{denied}: {message}"),
     };
     let code = result.get("code").and_then(Value::as_int).and_then(|c| u16::try_from(c).ok());
-    Status::denied(message, code.unwrap_or(0), text("reason"))
+    let details = result.get("details").filter(|details| !details.is_null()).map(details);
+    let status = Status::denied(message, code.unwrap_or(0), text("reason"));
+    Status { details: details.map(Box::new), ..status }
+}
+
+fn details(details: &Value) -> Details {
+    let text = |of: &Value, member| of.str_at(&[member]).unwrap_or_default().to_owned();
+    let causes = details.get("causes").and_then(Value::as_array).unwrap_or_default();
+    let cause = |cause: &Value| Cause {
+        reason: text(cause, "reason"),
+        message: text(cause, "message"),
+        field: text(cause, "field"),
+    };
+    let seconds = details.get("retryAfterSeconds").and_then(Value::as_int);
+    Details {
+        name: text(details, "name"),
+        group: text(details, "group"),
+        kind: text(details, "kind"),
+        uid: text(details, "uid"),
+        causes: causes.iter().map(cause).collect(),
+        retry_after_seconds: seconds.and_then(|seconds| u32::try_from(seconds).ok()),
+    }
 }

@@ -7,7 +7,7 @@ use crate::Error;
 
 /// Returns the text to which the decoded bytes would be encoded. Go's decoder ignores line ends and
 /// the unused bits of the last character.
-pub(super) fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
+pub fn canonical(text: &str) -> Result<Cow<'_, str>, Error> {
     let bytes = text.as_bytes();
     // The number of characters read of the current group of four.
     let mut held = 0;

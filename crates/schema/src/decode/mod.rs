@@ -9,7 +9,7 @@
 //! own decoder fails at once, and other errors are reported after everything was read. So the order
 //! is: syntax, `FirstErrors::scalar`, `FirstErrors::other`.
 
-mod base64;
+pub mod base64;
 mod conversion;
 pub mod duplicates;
 mod field_path;
