@@ -180,6 +180,23 @@ pub(crate) fn to_written_version(mut object: Value, write: &Attributes<'_>) -> V
     object
 }
 
+/// Refuses an object of a built-in kind to which a webhook or policy gave another kind or version:
+/// upstream does not decode it as its own kind.
+pub(crate) fn check_kind(changed: &Value, before: &Value) -> Result<(), Status> {
+    let [kind, api_version] = ["kind", "apiVersion"].map(|member| {
+        let own = changed.str_at(&[member]).filter(|text| !text.is_empty());
+        own.or_else(|| before.str_at(&[member])).unwrap_or_default()
+    });
+    if before.str_at(&["kind"]) == Some(kind) && before.str_at(&["apiVersion"]) == Some(api_version)
+    {
+        return Ok(());
+    }
+    Err(Status::internal(format_args!(
+        "no kind {kind:?} is registered for version {api_version:?} in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )))
+}
+
 fn converter(resource: &Resource) -> Option<&dyn StorageConverter> {
     resource.storage.as_ref()?.converter.as_deref()
 }

@@ -38,7 +38,7 @@ use crate::Plugins;
 use crate::measured::Measured;
 use crate::measures::{Measures, Step};
 use crate::permissions::Permissions;
-use crate::request::{to_stored_form, to_written_version};
+use crate::request::{check_kind, to_stored_form, to_written_version};
 use crate::rows;
 use audit::AuditAnnotations;
 use calling::{Outcome, View};
@@ -226,6 +226,13 @@ impl Webhooks {
         let (schema, ty) = (&resource.schema, resource.ty);
         let patched = pintle_apply::apply(PatchType::Json, schema, ty, current, &patch);
         let mut patched = patched.map_err(|error| Status::internal(&error))?.value;
+        if !schema.is_structural(ty) {
+            check_kind(&patched, current)?;
+            if write.kind.is_none() {
+                // Unknown members are dropped.
+                pintle_schema::conform(schema, ty, &mut patched).map_err(Status::internal)?;
+            }
+        }
         audit.patch(&patch);
         if patched == *current {
             return Ok(false);

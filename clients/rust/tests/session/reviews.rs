@@ -249,6 +249,11 @@ async fn invalid_responses_are_ignored_with_the_failures() -> Result<()> {
     Ok(())
 }
 
+/// The warning about a webhook that makes an owner twice.
+const REPEATED: &str = ".metadata.ownerReferences contains duplicate entries after mutating \
+    admission happens; API server dedups owner references in 1.20+, and may reject such requests as \
+    early as 1.24; please fix your requests; duplicate UID(s) observed: u";
+
 /// WH-02: the warnings of all webhooks that answered are in the response's header, also if one of
 /// them denies or fails.
 #[tokio::test(flavor = "multi_thread")]
@@ -259,6 +264,11 @@ async fn warnings_are_in_the_response() -> Result<()> {
         match request["name"].as_str().and_then(|name| name.strip_prefix(hook)) {
             Some("-denies") => json!({"allowed": false, "warnings": [hook]}),
             Some("-fails") => json!(500),
+            Some("-repeats") => {
+                let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
+                let path = "/metadata/ownerReferences";
+                patch(json!([{"op": "add", "path": path, "value": [owner, owner]}]))
+            }
             _ => json!({"allowed": true, "warnings": [hook]}),
         }
     })?;
@@ -270,6 +280,7 @@ async fn warnings_are_in_the_response() -> Result<()> {
         ("first-denies", 400, &["first"]),
         ("second-denies", 400, &["first", "second"]),
         ("second-fails", 500, &["first"]),
+        ("second-repeats", 201, &["first", REPEATED, "third", "fourth"]),
         ("third-denies", 400, &["first", "second", "third", "fourth"]),
         ("third-fails", 500, &["first", "second", "fourth"]),
     ] {
@@ -292,6 +303,11 @@ async fn mutated_objects_are_validated_and_defaulted() -> Result<()> {
     let webhook = Webhook::start(|_, request| match request["name"].as_str().unwrap_or("") {
         "bad" => patch(json!([{"op": "replace", "path": "/spec/ports/0/port", "value": 70000}])),
         "unknown" => patch(json!([{"op": "add", "path": "/spec/none", "value": 1}])),
+        "type" => patch(json!([{"op": "replace", "path": "/spec/ports", "value": "p"}])),
+        "kind" => patch(json!([{"op": "replace", "path": "/apiVersion", "value": "v2"}])),
+        "version" => {
+            patch(json!([{"op": "add", "path": "/metadata/resourceVersion", "value": "5"}]))
+        }
         _ => patch(
             json!([{"op": "add", "path": "/spec/ports/-", "value": {"name": "b", "port": 81}}]),
         ),
@@ -313,6 +329,14 @@ async fn mutated_objects_are_validated_and_defaulted() -> Result<()> {
     ensure!(managers.len() == 1 && managers[0]["manager"] == "me", "{managers:?}");
     let status = refusal(api.create(&post, &service("bad")?).await)?;
     ensure!(status.code == 422 && status.message.contains("spec.ports[0].port"), "{status:?}");
+    for (name, expected) in [
+        ("type", "Internal error occurred: json: cannot unmarshal string into Go struct field"),
+        ("kind", r#"Internal error occurred: no kind "Service" is registered for version "v2""#),
+        ("version", "resourceVersion should not be set on objects to be created"),
+    ] {
+        let status = refusal(api.create(&post, &service(name)?).await)?;
+        ensure!(status.code == 500 && status.message.starts_with(expected), "{status:?}");
+    }
 
     validate(&world, json!([hook(&webhook, "/all", everything)])).await?;
     let all: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());

@@ -67,15 +67,18 @@ impl Write<'_> {
         let mut draft = self.decode(body)?;
         self.audit_object(&draft.tree);
         self.set_namespace(&mut draft.tree)?;
-        // In upstream the storage refuses a resource version, and a dry run does not reach the
-        // storage.
-        if !object::resource_version(&draft.tree).is_empty() && !self.options.dry_run {
-            return Err(Status::failure(
-                Reason::Unknown,
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
+        self.check_no_version(&draft.tree)?;
         Ok(draft)
+    }
+
+    /// Refuses a new object with a resource version. In upstream the storage does, and a dry run
+    /// does not reach the storage.
+    pub(super) fn check_no_version(&self, new: &Value) -> Result<(), Status> {
+        if object::resource_version(new).is_empty() || self.options.dry_run {
+            return Ok(());
+        }
+        let why = "resourceVersion should not be set on objects to be created";
+        Err(Status::failure(Reason::Unknown, why))
     }
 
     /// Creates the object that the URL names: for PUT or apply to a missing object.

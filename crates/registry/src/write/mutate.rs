@@ -138,6 +138,10 @@ impl Write<'_> {
         };
         let Draft { mut tree, .. } = Write { options: &options, ..*self }.decode(&body)?;
         self.set_namespace(&mut tree)?;
+        self.context.warnings.extend(metadata::deduplicate_owners(&mut tree, false));
+        if old.is_none() {
+            self.check_no_version(&tree)?;
+        }
         self.store_form(&mut tree, false);
         if let Some(old) = old {
             tree = self.confine(tree, old);

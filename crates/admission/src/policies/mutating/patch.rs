@@ -11,6 +11,7 @@ use super::policy::Mutation;
 use crate::expressions::Evaluation;
 use crate::policies::head::Head;
 use crate::policies::input::PolicyInput;
+use crate::request::check_kind;
 
 /// The cost limit of one mutation (upstream: `RuntimeCELCostBudget`).
 const COST_MAX: u64 = 10_000_000;
@@ -102,6 +103,7 @@ pub(super) fn patch(
     // The policy made the unknown fields, not the client, so they are an internal error. Unknown
     // fields of custom resources are pruned later.
     if !schema.is_structural(ty) {
+        check_kind(&patched, object).map_err(Problem::Request)?;
         let unfit = conform(schema, ty, &mut patched)
             .map_err(|why| Problem::Request(Status::internal(why)))?;
         if !unfit.is_empty() {

@@ -172,6 +172,10 @@ fn errors_of_json_patches_are_reported() {
             "JSON Patch: replace operation does not apply: doc is missing key: /spec/template/spec/containers/-: missing value",
         ),
         ("op: object.none".to_owned(), "resulted in error: no such key: none"),
+        (
+            "op: 'replace', path: '/apiVersion', value: 'apps/v9'".to_owned(),
+            "no kind \"Deployment\" is registered for version \"apps/v9\" in scheme",
+        ),
     ] {
         let expression = format!("[JSONPatch{{{operations}}}]");
         check(Expected::Patches, &expression, &containers(r#"[{"name":"a"}]"#), Err(expected));
