@@ -405,7 +405,9 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
 
     let pods = world.api::<Pod>();
     pods.create(&post, &pod("p")?).await?;
-    let status = refusal(pods.evict("p", &EvictParams::default()).await)?;
+    let delete_options = Some(DeleteParams { grace_period_seconds: Some(1), ..Default::default() });
+    let evict = EvictParams { delete_options, ..EvictParams::default() };
+    let status = refusal(pods.evict("p", &evict).await)?;
     ensure!(status.message.contains("parts.example.com"), "{status:?}");
     let requests = webhook.requests_about_the_test();
     // `pods/*` also matches pods, as in upstream.
@@ -413,6 +415,8 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
     let review = &requests[3];
     ensure!(review["kind"]["kind"] == "Eviction" && review["operation"] == "CREATE", "{review}");
     ensure!(review["name"] == "p" && review["object"]["kind"] == "Eviction", "{review}");
+    let owner = &review["object"]["metadata"]["managedFields"][0];
+    ensure!(owner["operation"] == "Update" && owner["subresource"] == "eviction", "{review}");
 
     let maps = world.api::<ConfigMap>();
     for name in ["a", "b"] {

@@ -83,15 +83,6 @@ impl Write<'_> {
         object.insert("apiVersion", version.clone());
         default(&mut tree);
         self.audit_object_as(&tree, &self.target.resource.schema, ty);
-        let ownership = Ownership {
-            versions: &UniformVersions(&self.target.resource.schema, ty),
-            api_version: &version,
-            kind: &kind.kind,
-            subresource: &self.target.subresource,
-            filter: &Filter::ALL,
-        };
-        let (manager, now) = (self.manager(), self.context.now.unix_micros);
-        ownership.track_update(None, &mut tree, &manager, now);
         let name = &self.target.name;
         self.admit_posted(name, &mut tree, ty, (named.0, &[named.1])).await?;
         Ok(tree)
@@ -111,7 +102,7 @@ impl Write<'_> {
         self.call_validating(operation, name, &connection, None).await
     }
 
-    /// Runs admission on a posted object.
+    /// Runs admission on a posted object, whose fields its writer owns.
     async fn admit_posted(
         &self,
         name: &str,
@@ -119,6 +110,14 @@ impl Write<'_> {
         ty: TypeId,
         kind: (&str, &[&str]),
     ) -> Result<(), Status> {
+        let ownership = Ownership {
+            versions: &UniformVersions(&self.target.resource.schema, ty),
+            api_version: kind.1.first().copied().unwrap_or_default(),
+            kind: kind.0,
+            subresource: &self.target.subresource,
+            filter: &Filter::ALL,
+        };
+        ownership.track_update(None, posted, &self.manager(), self.context.now.unix_micros);
         let read = |object: Value, _: &Value| {
             let bytes = json::to_string(&object).into();
             let body = Body { bytes, encoding: Encoding::Json };
