@@ -1,16 +1,22 @@
 """Fixtures of pytest that start Pintle, a Kubernetes API server; and the server itself, for other tools."""
 
+import io
 import os
 import pathlib
-import select
+import queue
+import re
 import shutil
 import subprocess
+import threading
 
 import kubernetes
 import pytest
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10
+
+# pintle ready url=https://127.0.0.1:36041 kubeconfig=/tmp/pintle-…/admin.kubeconfig
+READY = re.compile(rb"pintle ready url=(\S+) kubeconfig=(.*)\n")
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +50,8 @@ class Pintle:
     """A running server that stores nothing on disk.
 
     The server ends at `stop`, at the end of a `with` block, or with this process: it waits for the end of a pipe
-    that only this process holds, and the system closes the pipe even if the process is killed.
+    whose other end this process holds, and the system closes that even if the process is killed. A process that is
+    forked from this one holds it, too.
     """
 
     def __init__(self, *flags):
@@ -54,26 +61,34 @@ class Pintle:
         command = [program, "serve", "--ephemeral", "--secure-port=0", "--stop-at-eof", *flags]
         # The log goes to standard error, where pytest captures it. RUST_LOG=pintle=info shows more of it.
         environment = {"RUST_LOG": "error", **os.environ}
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
-        )
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, env=environment)
+        self._ready = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name="pintle", daemon=True)
+        self._reader.start()
         try:
             self.url, self.kubeconfig = self._wait_until_ready()
         except BaseException:
-            self._process.kill()
             self.stop()
             raise
 
     def _wait_until_ready(self):
-        output = self._process.stdout
-        if not select.select([output], [], [], START_SECONDS_MAX)[0]:
-            raise TimeoutError(f"pintle is not ready after {START_SECONDS_MAX} seconds")
-        # pintle ready url=https://127.0.0.1:36041 kubeconfig=/tmp/pintle-…/admin.kubeconfig
-        prefix, _, rest = output.readline().rstrip("\n").partition(" url=")
-        url, _, kubeconfig = rest.partition(" kubeconfig=")
-        if prefix != "pintle ready":
+        try:
+            ready = self._ready.get(timeout=START_SECONDS_MAX)
+        except queue.Empty:
+            raise TimeoutError(f"pintle is not ready after {START_SECONDS_MAX} seconds") from None
+        if ready is None:
             raise RuntimeError("pintle does not start; standard error has the reason")
+        url, kubeconfig = map(os.fsdecode, ready.groups())
         return url, pathlib.Path(kubeconfig)
+
+    def _read(self):
+        """Reads what the server prints until it ends, because the server waits when the pipe is full."""
+        # The buffer is this thread's alone: nothing else may wait for its lock when the interpreter ends.
+        with io.BufferedReader(self._process.stdout) as lines:
+            self._ready.put(next(filter(None, map(READY.fullmatch, lines)), None))
+            while lines.read1():
+                pass
 
     def client(self):
         """A new client of the server, as its administrator."""
@@ -81,13 +96,15 @@ class Pintle:
 
     def stop(self):
         """Stops the server and waits until it has ended."""
-        self._process.stdin.close()
-        try:
-            self._process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        # The server finishes open requests after the first signal, and ends at once after the second. The pipe alone
+        # would not do: a forked process may hold it.
+        for end in (self._process.terminate, self._process.terminate, self._process.kill):
+            end()
+            self._process.stdin.close()
+            self._reader.join(STOP_SECONDS_MAX)
+            if not self._reader.is_alive():
+                break
+        self._process.wait()
 
     def __enter__(self):
         return self
