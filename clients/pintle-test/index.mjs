@@ -25,9 +25,14 @@ export async function start({ flags = [], test } = {}) {
     env: { RUST_LOG: 'error', ...process.env },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  const pintle = new Pintle(server, await ready(server));
-  test?.after(() => pintle.stop());
-  return pintle;
+  try {
+    const pintle = new Pintle(server, await ready(server));
+    test?.after(() => pintle.stop());
+    return pintle;
+  } catch (error) {
+    await stop(server);
+    throw error;
+  }
 }
 
 /** A running server. */
@@ -53,15 +58,8 @@ export class Pintle {
   }
 
   /** Stops the server, and resolves when it has ended. */
-  async stop() {
-    const server = this.#server;
-    if (server.exitCode !== null || server.signalCode !== null) return;
-    const ended = once(server, 'exit');
-    server.ref();
-    server.stdin.end();
-    const timer = setTimeout(() => server.kill('SIGKILL'), STOP_MS_MAX);
-    await ended;
-    clearTimeout(timer);
+  stop() {
+    return stop(this.#server);
   }
 
   [Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose')]() {
@@ -71,7 +69,7 @@ export class Pintle {
 
 /** Reads the line that the server prints when it is ready. */
 async function ready(server) {
-  const timer = setTimeout(() => server.kill('SIGKILL'), START_MS_MAX);
+  const timer = setTimeout(() => stop(server), START_MS_MAX);
   try {
     for await (const line of lines(server)) {
       // pintle ready url=https://127.0.0.1:36041 kubeconfig=/tmp/pintle-…/admin.kubeconfig
@@ -86,7 +84,7 @@ async function ready(server) {
   throw new Error('pintle does not start; standard error has the reason');
 }
 
-/** The lines that the server prints; an error if the program cannot be executed. */
+/** The lines that the server prints; an error if the program cannot be executed. What follows is dropped. */
 async function* lines(server) {
   await once(server, 'spawn');
   const reader = createInterface({ input: server.stdout });
@@ -94,5 +92,21 @@ async function* lines(server) {
     yield* reader;
   } finally {
     reader.close();
+    server.stdout.resume(); // the server waits when the pipe is full
   }
+}
+
+/** Stops a server, and resolves when it has ended. */
+async function stop(server) {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return;
+  const ended = once(server, 'close');
+  server.ref();
+  // The server finishes open requests after the first signal, and ends at once after the second.
+  server.kill();
+  server.stdin.end();
+  const timers = ['SIGTERM', 'SIGKILL'].map((signal, index) =>
+    setTimeout(() => server.kill(signal), (index + 1) * STOP_MS_MAX),
+  );
+  await ended;
+  timers.forEach(clearTimeout);
 }

@@ -3,8 +3,10 @@
 import assert from 'node:assert';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { CoreV1Api, VersionApi } from '@kubernetes/client-node';
@@ -61,6 +63,54 @@ test('a wrong start is an error', async () => {
   await assert.rejects(start(), /PINTLE/);
   process.env.PINTLE = PINTLE;
 });
+
+test('a server may write more than a pipe holds', { timeout: 60_000 }, async (context) => {
+  const policy = join(directory(context), 'policy');
+  writeFileSync(policy, '{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: RequestResponse}]}');
+  const pintle = await start({ flags: [`--audit-policy-file=${policy}`, '--audit-log-path=-'] });
+  const core = pintle.client(CoreV1Api);
+  for (let number = 0; number < 100; number++) {
+    const body = { metadata: { name: `large-${number}` }, data: { text: 'x'.repeat(2048) } };
+    await core.createNamespacedConfigMap({ namespace: 'default', body });
+  }
+  await stops(pintle);
+});
+
+test('a server that does not see the end of the pipe is stopped', async (context) => {
+  program(context, 'mkfifo "$0.pipe"; exec $PINTLE <>"$0.pipe"');
+  await stops(await start());
+});
+
+test('a start that fails leaves no server', async (context) => {
+  const script = program(context, 'echo $$ >"$0.pid"; echo pintle ready url=u kubeconfig=/nowhere/k; exec $PINTLE');
+  await assert.rejects(start(), /nowhere/);
+  assert.throws(() => process.kill(Number(readFileSync(`${script}.pid`)), 0), { code: 'ESRCH' });
+});
+
+/** A directory that is removed after the test. */
+function directory(context) {
+  const path = mkdtempSync(join(tmpdir(), 'pintle-test-'));
+  context.after(() => rmSync(path, { recursive: true }));
+  return path;
+}
+
+/** Lets PINTLE name a script, in which $PINTLE is the server with its arguments; returns its path. */
+function program(context, script) {
+  const { PINTLE } = process.env;
+  const path = join(directory(context), 'pintle');
+  writeFileSync(path, `#!/bin/sh\n${script.replace('$PINTLE', `'${PINTLE}' "$@"`)}\n`, { mode: 0o755 });
+  process.env.PINTLE = path;
+  context.after(() => (process.env.PINTLE = PINTLE));
+  return path;
+}
+
+// A server that has to be killed takes ten seconds.
+async function stops(pintle) {
+  const before = Date.now();
+  await pintle.stop();
+  assert.ok(Date.now() - before < 5000);
+  assert.ok(!existsSync(pintle.kubeconfig));
+}
 
 function run(module) {
   return spawn(process.execPath, ['--input-type=module', '--eval', module], {
