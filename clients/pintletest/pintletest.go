@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,6 +54,8 @@ type Server struct {
 
 	command *exec.Cmd
 	input   io.Closer
+	// ended is closed when the server has closed its standard output.
+	ended chan struct{}
 }
 
 // New starts a server that is not a test's, for example in TestMain. It ends at Stop, or with the process.
@@ -77,9 +80,8 @@ func New(flags ...string) (*Server, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	server := &Server{command: command, input: input}
+	server := &Server{command: command, input: input, ended: make(chan struct{})}
 	if err := server.waitUntilReady(output); err != nil {
-		_ = command.Process.Kill()
 		server.Stop()
 		return nil, err
 	}
@@ -98,21 +100,17 @@ func program() (string, error) {
 	return program, nil
 }
 
-// waitUntilReady reads the line that the server prints when it is ready:
+// waitUntilReady waits for the line that the server prints when it is ready:
 //
 //	pintle ready url=https://127.0.0.1:36041 kubeconfig=/tmp/pintle-…/admin.kubeconfig
 func (s *Server) waitUntilReady(output io.Reader) error {
-	lines := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(output).ReadString('\n')
-		lines <- strings.TrimSpace(line)
-	}()
+	kubeconfigs := make(chan string, 1)
+	go s.read(output, kubeconfigs)
 	select {
 	case <-time.After(startMax):
 		return fmt.Errorf("pintle is not ready after %v", startMax)
-	case line := <-lines:
-		ready, kubeconfig, found := strings.Cut(line, " kubeconfig=")
-		if !found || !strings.HasPrefix(ready, "pintle ready ") {
+	case kubeconfig, ready := <-kubeconfigs:
+		if !ready {
 			return errors.New("pintle does not start; standard error has the reason")
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -125,10 +123,38 @@ func (s *Server) waitUntilReady(output io.Reader) error {
 	}
 }
 
+// read reads what the server prints until it ends, because the server waits when the pipe is full. It sends the
+// path in the line of a ready server.
+func (s *Server) read(output io.Reader, kubeconfigs chan<- string) {
+	defer close(s.ended)
+	defer close(kubeconfigs)
+	reader := bufio.NewReader(output)
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return
+		}
+		ready, kubeconfig, found := strings.Cut(strings.TrimSpace(line), " kubeconfig=")
+		if found && strings.HasPrefix(ready, "pintle ready url=") {
+			kubeconfigs <- kubeconfig
+			break
+		}
+	}
+	_, _ = io.Copy(io.Discard, reader)
+}
+
 // Stop stops the server and waits until it has ended.
 func (s *Server) Stop() {
-	_ = s.input.Close()
-	timer := time.AfterFunc(stopMax, func() { _ = s.command.Process.Kill() })
-	defer timer.Stop()
+	// The server finishes open requests after the first signal, and ends at once after the second.
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGKILL} {
+		_ = s.command.Process.Signal(signal)
+		_ = s.input.Close()
+		select {
+		case <-s.ended:
+			_ = s.command.Wait()
+			return
+		case <-time.After(stopMax):
+		}
+	}
 	_ = s.command.Wait()
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,44 @@ func TestAServerEndsWithAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
+func TestAServerMayWriteMoreThanAPipeHolds(t *testing.T) {
+	policy := filepath.Join(t.TempDir(), "policy")
+	write(t, policy, "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: RequestResponse}]}")
+	server := StartServer(t, "--audit-policy-file="+policy, "--audit-log-path=-")
+	server.Config.Timeout = patience
+	configMaps := kubernetes.NewForConfigOrDie(server.Config).CoreV1().ConfigMaps("default")
+	for number := range 100 {
+		large := &corev1.ConfigMap{Data: map[string]string{"text": strings.Repeat("x", 2048)}}
+		large.Name = fmt.Sprintf("large-%d", number)
+		if _, err := configMaps.Create(t.Context(), large, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stops(t, server)
+}
+
+func TestLinesBeforeTheOneOfAReadyServerAreSkipped(t *testing.T) {
+	script(t, "echo first; echo pintle ready to sail; exec $PINTLE")
+	stops(t, StartServer(t))
+}
+
+func TestAServerThatDoesNotSeeTheEndOfThePipeIsStopped(t *testing.T) {
+	script(t, `mkfifo "$0.pipe"; exec $PINTLE <>"$0.pipe"`)
+	stops(t, StartServer(t))
+}
+
+func TestAStartThatFailsLeavesNothing(t *testing.T) {
+	program := script(t, `mkdir "$0.tmp"; export TMPDIR="$0.tmp"
+(sleep 1; echo pintle ready url=u kubeconfig=/nowhere/k) &
+exec $PINTLE >/dev/null`)
+	if _, err := New(); err == nil || !strings.Contains(err.Error(), "/nowhere/k") {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(program + ".tmp"); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+}
+
 func TestAWrongStartIsAnError(t *testing.T) {
 	if _, err := New("--nonsense"); err == nil || !strings.Contains(err.Error(), "does not start") {
 		t.Error(err)
@@ -108,6 +147,33 @@ func TestAWrongStartIsAnError(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	if _, err := New(); err == nil || !strings.Contains(err.Error(), "PINTLE") {
 		t.Error(err)
+	}
+}
+
+// script lets PINTLE name a script, in which $PINTLE is the server with its arguments. It returns the script's path.
+func script(t *testing.T, text string) string {
+	path := filepath.Join(t.TempDir(), "pintle")
+	text = strings.ReplaceAll(text, "$PINTLE", "'"+os.Getenv("PINTLE")+"' \"$@\"")
+	write(t, path, "#!/bin/sh\n"+text+"\n")
+	t.Setenv("PINTLE", path)
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stops stops a server; one that has to be killed takes longer.
+func stops(t *testing.T, server *Server) {
+	before := time.Now()
+	server.Stop()
+	if took := time.Since(before); took > stopMax/2 {
+		t.Error("the server stops after", took)
+	}
+	if _, err := os.Stat(server.Kubeconfig); !os.IsNotExist(err) {
+		t.Error("the server leaves its kubeconfig:", err)
 	}
 }
 
