@@ -5,6 +5,7 @@ import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,9 +43,13 @@ public final class Pintle implements AutoCloseable {
 
   /** Starts a server with further flags of {@code pintle serve}. */
   public static Pintle start(String... flags) {
+    String program = System.getenv().getOrDefault("PINTLE", "");
+    return startProgram(program.isEmpty() ? "pintle" : program, flags);
+  }
+
+  static Pintle startProgram(String program, String... flags) {
     List<String> command = new ArrayList<>();
-    command.add(System.getenv().getOrDefault("PINTLE", "pintle"));
-    command.addAll(List.of("serve", "--ephemeral", "--secure-port=0", "--stop-at-eof"));
+    command.addAll(List.of(program, "serve", "--ephemeral", "--secure-port=0", "--stop-at-eof"));
     command.addAll(List.of(flags));
     ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
     // RUST_LOG=pintle=info shows more of the log.
@@ -58,32 +63,41 @@ public final class Pintle implements AutoCloseable {
     try {
       return new Pintle(process, waitUntilReady(process));
     } catch (IOException error) {
+      stop(process);
       throw new UncheckedIOException(error);
     } catch (RuntimeException error) {
-      process.destroyForcibly();
+      stop(process);
       throw error;
     }
   }
 
   private static Matcher waitUntilReady(Process process) {
-    BufferedReader output = process.inputReader();
-    String line =
-        CompletableFuture.supplyAsync(() -> readLine(output))
-            .completeOnTimeout("", START_SECONDS_MAX, TimeUnit.SECONDS)
-            .join();
-    Matcher ready = READY.matcher(line);
-    if (!ready.matches()) {
+    CompletableFuture<Matcher> ready = new CompletableFuture<>();
+    Thread reader = new Thread(() -> read(process, ready), "pintle");
+    reader.setDaemon(true);
+    reader.start();
+    Matcher line = ready.completeOnTimeout(null, START_SECONDS_MAX, TimeUnit.SECONDS).join();
+    if (line == null) {
       throw new IllegalStateException("pintle does not start; standard error has the reason");
     }
-    return ready;
+    return line;
   }
 
-  private static String readLine(BufferedReader output) {
-    try {
-      String line = output.readLine();
-      return line == null ? "" : line;
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
+  /** Reads what the server prints until it ends, because the server waits when the pipe is full. */
+  private static void read(Process process, CompletableFuture<Matcher> ready) {
+    try (BufferedReader output = process.inputReader()) {
+      String line;
+      while (!ready.isDone() && (line = output.readLine()) != null) {
+        Matcher matcher = READY.matcher(line);
+        if (matcher.matches()) {
+          ready.complete(matcher);
+        }
+      }
+      process.getInputStream().transferTo(OutputStream.nullOutputStream());
+    } catch (IOException ended) {
+      // The server has ended.
+    } finally {
+      ready.complete(null);
     }
   }
 
@@ -106,15 +120,26 @@ public final class Pintle implements AutoCloseable {
   @Override
   public void close() {
     client.close();
+    stop(process);
+  }
+
+  /** Stops a server and waits until it has ended. */
+  private static void stop(Process process) {
+    ProcessHandle server = process.toHandle();
     try {
-      process.getOutputStream().close();
-      if (!process.waitFor(STOP_SECONDS_MAX, TimeUnit.SECONDS)) {
-        process.destroyForcibly().waitFor();
+      // The server finishes open requests after the first signal, and ends at once after the second.
+      for (int signals = 0; signals < 2; signals++) {
+        server.destroy();
+        process.getOutputStream().close();
+        if (process.waitFor(STOP_SECONDS_MAX, TimeUnit.SECONDS)) {
+          return;
+        }
       }
+      process.destroyForcibly().waitFor();
     } catch (IOException error) {
       throw new UncheckedIOException(error);
     } catch (InterruptedException interrupted) {
-      process.destroyForcibly();
+      // The server ends nevertheless: it has the first signal.
       Thread.currentThread().interrupt();
     }
   }
