@@ -1,6 +1,10 @@
-{{/* The name of all objects. */}}
+{{/* The name of all objects. It has at most 50 bytes, because labels of pods have it with a suffix. */}}
 {{- define "pintle.name" -}}
-{{- if contains "pintle" .Release.Name }}{{ .Release.Name | trunc 50 }}{{ else }}{{ printf "%s-pintle" .Release.Name | trunc 50 }}{{ end }}
+{{- $name := contains "pintle" .Release.Name | ternary .Release.Name (printf "%s-pintle" .Release.Name) -}}
+{{- if gt (len $name) 50 -}}
+{{- $name = printf "%s-%s" (trunc 41 $name | trimSuffix "-") (sha256sum $name | trunc 8) -}}
+{{- end -}}
+{{ $name }}
 {{- end }}
 
 {{/* The labels by which the service finds the pods. */}}
