@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for tool in promtool python3; do
-  command -v $tool >/dev/null || { echo "deploy: skipped, there is no $tool on the path"; exit 0; }
+  command -v $tool >/dev/null || { ../clients/skipped deploy "there is no $tool on the path"; exit; }
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -4,7 +4,7 @@
 # chart is applied to a server. The first object is accepted within ten seconds everywhere.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-skip() { echo "packaging: skipped, $1"; exit 0; }
+skip() { clients/skipped packaging "$1"; exit; }
 fail() { echo "packaging: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || skip 'only root can make the namespaces'
 for tool in kubectl python3 unshare; do
@@ -69,7 +69,7 @@ if helm=$(packaging/go-tool helm helm.sh/helm/v3/cmd/helm@v3.22.0); then
       fail "packaging/manifests/$form.yaml differs from the chart: make it anew by packaging/manifests/render"
   done
 else
-  echo '   the manifests are not compared with the chart, and the chart is not linted'
+  clients/skipped 'packaging: chart' 'there is no Helm'
 fi
 for form in standalone replicas; do
   PINTLE=$program clients/with-pintle bash -c 'kubectl create namespace pintle &&
@@ -86,6 +86,6 @@ if command -v mmdebstrap >/dev/null; then
     { tail -5 "$scratch/log" >&2; fail 'no fresh system'; }
   packaging/boot "$scratch/root" packaging/try-service "$scratch/root" "$deb"
 else
-  echo '   there is no mmdebstrap on the path: the package is not installed'
+  clients/skipped 'packaging: Debian package' 'there is no mmdebstrap on the path'
 fi
 echo 'packaging: ok'

@@ -4,11 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for tool in node npm; do
-  command -v $tool >/dev/null || { echo "clients/console: skipped, there is no $tool on the path"; exit 0; }
+  command -v $tool >/dev/null || { ../skipped clients/console "there is no $tool on the path"; exit; }
 done
 CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
-[ -n "$CHROMIUM" ] || { echo 'clients/console: skipped, there is no Chromium on the path'; exit 0; }
+[ -n "$CHROMIUM" ] || { ../skipped clients/console 'there is no Chromium on the path'; exit; }
 export CHROMIUM
 ../fetch npm ci --silent --no-audit --no-fund ||
-  { echo 'clients/console: skipped, the tests cannot be had'; exit 0; }
+  { ../skipped clients/console 'the tests cannot be had'; exit; }
 PINTLE_TEST_FLAGS=--console ../with-pintle node --test --test-concurrency=1

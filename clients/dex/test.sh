@@ -3,6 +3,6 @@
 # built.
 set -euo pipefail
 cd "$(dirname "$0")"
-command -v go >/dev/null || { echo 'clients/dex: skipped, there is no go on the path'; exit 0; }
-../fetch go mod download || { echo 'clients/dex: skipped, Dex cannot be had'; exit 0; }
+command -v go >/dev/null || { ../skipped clients/dex 'there is no go on the path'; exit; }
+../fetch go mod download || { ../skipped clients/dex 'Dex cannot be had'; exit; }
 ../with-pintle go test -count=1 ./...

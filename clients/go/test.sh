@@ -2,7 +2,7 @@
 # client-go against a Pintle of its own (see ../with-pintle), with streaming lists and without.
 set -euo pipefail
 cd "$(dirname "$0")"
-command -v go >/dev/null || { echo 'clients/go: skipped, there is no go on the path'; exit 0; }
-../fetch go mod download || { echo 'clients/go: skipped, the client cannot be had'; exit 0; }
+command -v go >/dev/null || { ../skipped clients/go 'there is no go on the path'; exit; }
+../fetch go mod download || { ../skipped clients/go 'the client cannot be had'; exit; }
 KUBE_FEATURE_WatchListClient=true ../with-kubelet ../with-pintle go test -count=1 ./...
 KUBE_FEATURE_WatchListClient=false ../with-pintle go test -count=1 -run 'Informer' ./...

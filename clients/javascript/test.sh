@@ -3,8 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for tool in node npm; do
-  command -v $tool >/dev/null || { echo "clients/javascript: skipped, there is no $tool on the path"; exit 0; }
+  command -v $tool >/dev/null || { ../skipped clients/javascript "there is no $tool on the path"; exit; }
 done
 ../fetch npm ci --silent --no-audit --no-fund ||
-  { echo 'clients/javascript: skipped, the client cannot be had'; exit 0; }
+  { ../skipped clients/javascript 'the client cannot be had'; exit; }
 ../with-kubelet ../with-pintle node --test

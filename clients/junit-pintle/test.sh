@@ -2,7 +2,7 @@
 # The extension of JUnit, with fabric8's client.
 set -euo pipefail
 cd "$(dirname "$0")"
-skip() { echo "clients/junit-pintle: skipped, $1"; exit 0; }
+skip() { ../skipped clients/junit-pintle "$1"; exit; }
 for tool in java mvn; do
   command -v $tool >/dev/null || skip "there is no $tool on the path"
 done

@@ -2,7 +2,8 @@
 # kubectl 1.20 (Debian's kubernetes-client) against a Pintle of its own that serves removed versions of the
 # API. OLD_KUBECTL names another old kubectl.
 set -euo pipefail
-skip() { echo "clients/kubectl: skipped the old kubectl, $1"; exit 0; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+skip() { "$root/skipped" 'clients/kubectl of 1.20' "$1"; exit; }
 if [ "${1:-}" != inside ]; then
   scratch=$(mktemp -d)
   trap 'rm -rf "$scratch"' EXIT
@@ -14,7 +15,6 @@ if [ "${1:-}" != inside ]; then
     dpkg -x "$scratch"/kubernetes-client*.deb "$scratch"
     export OLD_KUBECTL=$scratch/usr/bin/kubectl
   fi
-  root=$(cd "$(dirname "$0")/.." && pwd)
   HOME=$scratch PINTLE_TEST_FLAGS='--runtime-config=api/legacy=true' "$root/with-pintle" "$0" inside
   exit
 fi

@@ -2,14 +2,14 @@
 # kubectl's commands that reach kubelets, on an old one and on a new one (see ../with-kubelet), over WebSockets
 # and over SPDY, against a Pintle of its own. PINTLE_TEST_BYTES is how many bytes go each way.
 set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
 for tool in kubectl python3 script; do
-  command -v $tool >/dev/null || { echo "clients/kubectl: skipped, there is no $tool on the path"; exit 0; }
+  command -v $tool >/dev/null || { "$root/skipped" clients/kubectl "there is no $tool on the path"; exit; }
 done
 if [ "${1:-}" != inside ]; then
-  root=$(cd "$(dirname "$0")/.." && pwd)
   exec "$root/with-kubelet" "$root/with-pintle" "$0" inside
 fi
-[ -n "${PINTLE_TEST_KUBELETS:-}" ] || { echo 'clients/kubectl: skipped, there are no kubelets'; exit 0; }
+[ -n "${PINTLE_TEST_KUBELETS:-}" ] || { "$root/skipped" clients/kubectl 'there are no kubelets'; exit; }
 bytes=${PINTLE_TEST_BYTES:-8388608}
 scratch=$(mktemp -d)
 jobs=

@@ -3,8 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 for tool in node npm; do
-  command -v $tool >/dev/null || { echo "clients/pintle-test: skipped, there is no $tool on the path"; exit 0; }
+  command -v $tool >/dev/null || { ../skipped clients/pintle-test "there is no $tool on the path"; exit; }
 done
 ../fetch npm ci --silent --no-audit --no-fund ||
-  { echo 'clients/pintle-test: skipped, the client cannot be had'; exit 0; }
+  { ../skipped clients/pintle-test 'the client cannot be had'; exit; }
 PINTLE=$(../program) node --test

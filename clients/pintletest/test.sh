@@ -2,6 +2,6 @@
 # The helper for Go's tests.
 set -euo pipefail
 cd "$(dirname "$0")"
-command -v go >/dev/null || { echo 'clients/pintletest: skipped, there is no go on the path'; exit 0; }
-../fetch go mod download || { echo 'clients/pintletest: skipped, the client cannot be had'; exit 0; }
+command -v go >/dev/null || { ../skipped clients/pintletest 'there is no go on the path'; exit; }
+../fetch go mod download || { ../skipped clients/pintletest 'the client cannot be had'; exit; }
 PINTLE=$(../program) go test -count=1 ./...
