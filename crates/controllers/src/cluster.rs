@@ -69,12 +69,12 @@ impl Admission for Gate {
         &'a self,
         write: &'a Attributes<'a>,
         _: &'a Registry,
-    ) -> Option<Waited<'a, Vec<String>>> {
+    ) -> Option<Waited<'a, ()>> {
         write.object?.at(&["metadata", "labels", "held"])?;
         Some(Box::pin(async {
             self.0.0.add_permits(1);
             self.0.1.acquire().await.expect("the gate stays").forget();
-            Ok(Vec::new())
+            Ok(())
         }))
     }
 }

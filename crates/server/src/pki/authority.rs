@@ -11,7 +11,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
-use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::validity::{Validity, date, seconds};
@@ -328,6 +328,8 @@ impl Authority {
         let end = (now + LEAF_LIFE).min(UNIX_EPOCH + Duration::from_secs(authority_ends));
         let mut params = params(profile.common_name, profile.organization, now, end);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // Python from 3.13 on accepts no certificate without it.
+        params.use_authority_key_identifier_extension = true;
         let names = profile.dns_names.iter().filter_map(|name| name.as_str().try_into().ok());
         let addresses = profile.addresses.iter().copied().map(SanType::IpAddress);
         params.subject_alt_names = names.map(SanType::DnsName).chain(addresses).collect();
@@ -343,8 +345,8 @@ impl Authority {
     }
 
     /// Returns the reason why a pair must be renewed, if there is one: it cannot be read, its key
-    /// is that of another certificate, it is of another CA, it expires soon or after the CA, or it
-    /// lacks a name or an address of the profile.
+    /// is that of another certificate, it is of another CA or does not name the CA's key, it expires
+    /// soon or after the CA, or it lacks a name or an address of the profile.
     pub(super) fn unfit(&self, pair: &Pair, profile: &Profile, now: SystemTime) -> Option<String> {
         let (chain, authority) = match (pair.chain(), self.certificate_der()) {
             (Ok(chain), Ok(authority)) => (chain, authority),
@@ -376,6 +378,9 @@ impl Authority {
         if certificate.verify_signature(Some(authority.public_key())).is_err() {
             return Some("it is another authority's".to_owned());
         }
+        if !names_authority(&certificate) {
+            return Some("it does not name its authority's key".to_owned());
+        }
         let names: Vec<GeneralName<'_>> = match certificate.subject_alternative_name() {
             Ok(Some(extension)) => extension.value.general_names.clone(),
             _ => Vec::new(),
@@ -388,6 +393,13 @@ impl Authority {
             names_missing.cloned().chain(addresses_missing.map(ToString::to_string)).collect();
         (!missing.is_empty()).then(|| format!("it does not name {}", missing.join(", ")))
     }
+}
+
+/// Whether a certificate has an `authorityKeyIdentifier`.
+fn names_authority(certificate: &X509Certificate<'_>) -> bool {
+    let mut extensions = certificate.extensions().iter();
+    extensions
+        .any(|one| matches!(one.parsed_extension(), ParsedExtension::AuthorityKeyIdentifier(_)))
 }
 
 fn has_address(names: &[GeneralName<'_>], address: IpAddr) -> bool {

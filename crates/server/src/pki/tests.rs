@@ -2,6 +2,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::*;
@@ -50,6 +51,51 @@ fn a_serving_certificate_of_another_authority_is_replaced() {
         fs::copy(other.path().join(file), one.path().join(file)).unwrap();
     }
     assert_ne!(serving(&first), serving(&prepare(&wanted(one.path())).unwrap()));
+}
+
+/// The key identifiers of a certificate: of its authority, and its own.
+fn key_identifiers(der: &[u8]) -> [Option<Vec<u8>>; 2] {
+    let (_, certificate) = X509Certificate::from_der(der).unwrap();
+    let mut found = [None, None];
+    for extension in certificate.extensions() {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(id) => {
+                found[0] = id.key_identifier.as_ref().map(|id| id.0.to_vec());
+            }
+            ParsedExtension::SubjectKeyIdentifier(id) => found[1] = Some(id.0.to_vec()),
+            _ => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn certificates_name_the_key_of_their_authority() {
+    let directory = tempfile::tempdir().unwrap();
+    let pki = prepare(&wanted(directory.path())).unwrap();
+    let der = |pem: &str| pem::certificates(Path::new("x"), pem).unwrap()[0].to_vec();
+    let [_, of_authority] = key_identifiers(&der(&pki.ca_pem));
+    assert!(of_authority.is_some());
+    for pem in [&pki.listener.serving.certificate_pem, &pki.admin.certificate_pem] {
+        assert_eq!(key_identifiers(&der(pem))[0], of_authority);
+    }
+
+    // One of an earlier release, which does not, is replaced.
+    let file = |name: &str| directory.path().join(name);
+    let read = |name: &str| fs::read_to_string(file(name)).unwrap();
+    let key = rcgen::KeyPair::from_pem(&read("ca.key")).unwrap();
+    let issuer = rcgen::Issuer::from_ca_cert_pem(&read("ca.crt"), key).unwrap();
+    let own = rcgen::KeyPair::from_pem(&read("apiserver.key")).unwrap();
+    let old = rcgen::CertificateParams::default().signed_by(&own, &issuer).unwrap();
+    let admin = rcgen::KeyPair::from_pem(&read("admin.key")).unwrap();
+    let old_admin = rcgen::CertificateParams::default().signed_by(&admin, &issuer).unwrap();
+    assert_eq!(key_identifiers(old.der())[0], None);
+    fs::write(file("apiserver.crt"), old.pem()).unwrap();
+    fs::write(file("admin.crt"), old_admin.pem()).unwrap();
+    let renewed = prepare(&wanted(directory.path())).unwrap();
+    for pem in [&renewed.listener.serving.certificate_pem, &renewed.admin.certificate_pem] {
+        assert_eq!(key_identifiers(&der(pem))[0], of_authority);
+    }
 }
 
 #[test]
