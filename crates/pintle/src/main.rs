@@ -168,6 +168,7 @@ fn run(config: Config, stop_at_eof: bool) -> anyhow::Result<()> {
         };
         announce(&server)?;
         service_manager::ready(server.url());
+        tokio::spawn(service_manager::report_life(server.liveness()));
         tokio::spawn(release_code());
         stops.next().await;
         service_manager::stopping();

@@ -44,6 +44,20 @@ fn a_service_manager_is_notified() {
     assert!(server.0.wait().expect("it is ours").success());
 }
 
+#[test]
+fn a_service_manager_that_watches_hears_of_a_server_that_works() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    let mut command = Server::command(&[], Some(&path));
+    command.env("WATCHDOG_USEC", "20000").env_remove("WATCHDOG_PID");
+    let server = Server(command.spawn().expect("the server starts"));
+    assert!(receive(&socket).starts_with("READY=1\n"));
+    (0..3).for_each(|_| assert_eq!(receive(&socket), "WATCHDOG=1\n"));
+    drop(server);
+}
+
 fn receive(socket: &UnixDatagram) -> String {
     let mut bytes = [0; 1024];
     let length = socket.recv(&mut bytes).expect("a message in time");
@@ -55,12 +69,16 @@ struct Server(Child);
 
 impl Server {
     fn start(flags: &[&str], notify_socket: Option<&Path>) -> Self {
+        Self(Self::command(flags, notify_socket).spawn().expect("the server starts"))
+    }
+
+    fn command(flags: &[&str], notify_socket: Option<&Path>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pintle"));
         command.args(["serve", "--ephemeral", "--secure-port=0"]).args(flags);
-        command.env_remove("NOTIFY_SOCKET");
+        command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC");
         notify_socket.into_iter().for_each(|path| _ = command.env("NOTIFY_SOCKET", path));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        Self(command.spawn().expect("the server starts"))
+        command
     }
 
     /// The path of the kubeconfig, when the server is ready.

@@ -99,7 +99,7 @@ pub use pki::{
 };
 pub use runtime::runtime;
 pub use server::{
-    BackupEtcd, Running, Server, inspect_certificates, inspect_store, store_directory,
+    BackupEtcd, Liveness, Running, Server, inspect_certificates, inspect_store, store_directory,
 };
 pub use snapshots::Download;
 pub use version::GIT_VERSION as KUBERNETES_VERSION;

@@ -73,6 +73,21 @@ pub struct Running {
     shutdown_delay: Duration,
 }
 
+/// Tells whether a server works.
+#[derive(Clone)]
+pub struct Liveness(Arc<Api>);
+
+impl Liveness {
+    /// Whether the server works, or must be started again (as `/livez`).
+    ///
+    /// # Errors
+    /// The store failed, or a task panicked that runs as long as the server.
+    pub fn check(&self) -> Result<(), String> {
+        self.0.lifecycle.panics().check()?;
+        self.0.registry.check().map_err(|why| why.to_string())
+    }
+}
+
 impl Server {
     /// Starts a server and returns when it is ready. Needs a Tokio runtime.
     pub async fn start(mut config: Config) -> Result<Running, Error> {
@@ -176,6 +191,11 @@ impl Running {
     /// Signs client certificates that the server trusts.
     pub const fn signer(&self) -> &Arc<Signer> {
         &self.signer
+    }
+
+    /// Returns what tells whether the server works, also while it stops.
+    pub fn liveness(&self) -> Liveness {
+        Liveness(self.api.clone())
     }
 
     /// Stops the server: readiness fails, requests are served for the configured delay, watches
