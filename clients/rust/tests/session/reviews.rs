@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
-use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -405,9 +405,10 @@ async fn subresources_are_reviewed_with_their_own_objects() -> Result<()> {
 
     let pods = world.api::<Pod>();
     pods.create(&post, &pod("p")?).await?;
-    let delete_options = Some(DeleteParams { grace_period_seconds: Some(1), ..Default::default() });
-    let evict = EvictParams { delete_options, ..EvictParams::default() };
-    let status = refusal(pods.evict("p", &evict).await)?;
+    let eviction = json!({"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": 1}});
+    let evict = kube::core::Request::new("/api/v1/namespaces/t/pods/p/eviction")
+        .create(&post, eviction.to_string().into_bytes())?;
+    let status = refusal(world.client.request::<Value>(evict).await)?;
     ensure!(status.message.contains("parts.example.com"), "{status:?}");
     let requests = webhook.requests_about_the_test();
     // `pods/*` also matches pods, as in upstream.
