@@ -130,8 +130,8 @@ impl Admission for NoDeletions {
         refuse_deletion(write)
     }
 
-    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<Vec<String>, Status> {
-        refuse_deletion(write).map(|()| Vec::new())
+    fn validate(&self, write: &Attributes<'_>, _: &Registry) -> Result<(), Status> {
+        refuse_deletion(write)
     }
 
     fn before_commit(
