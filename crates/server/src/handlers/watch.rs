@@ -247,8 +247,9 @@ struct Bookmarks {
 impl Bookmarks {
     fn new(end: Instant) -> Self {
         let before_end = end - BOOKMARK_BEFORE_END.min(end.duration_since(Instant::now()));
-        let first = before_end.min(Instant::now() + BOOKMARK_INTERVAL);
-        Self { timer: Box::pin(sleep_until(first)), before_end }
+        let mut bookmarks = Self { timer: Box::pin(sleep_until(end)), before_end };
+        bookmarks.schedule();
+        bookmarks
     }
 
     /// Returns when the next bookmark is due. Cancel safe.
@@ -265,7 +266,7 @@ impl Bookmarks {
     fn schedule(&mut self) {
         let now = Instant::now();
         let next = now + BOOKMARK_INTERVAL;
-        // No other bookmark follows the last one.
+        // No other bookmark follows the last one, and a watch that is too short has none.
         let next = if now < self.before_end { next.min(self.before_end) } else { next };
         self.timer.as_mut().reset(next);
     }
