@@ -151,8 +151,12 @@ impl Selection {
     /// Returns the newest state of a collection, perhaps without objects that are not selected. It
     /// includes all changes up to `visible`, as [`Collection::snapshot`] does.
     pub(crate) async fn snapshot(&self, collection: &Collection, visible: Revision) -> Snapshot {
-        let of_view = self.is_of_view(); // its fields are not those of the stored objects
-        for test in self.fields.iter().filter(|test| test.equal && !of_view) {
+        let newest = collection.snapshot(visible);
+        // The fields of a converted view are not those of the stored objects.
+        if self.is_of_view() || !is_long(self.candidates(&newest.objects, ""), &newest.objects) {
+            return newest;
+        }
+        for test in self.fields.iter().filter(|test| test.equal) {
             if let Field::Indexed(position) = test.field
                 && self.resource.strategy.fields()[position].is_selective
             {
@@ -163,7 +167,7 @@ impl Selection {
                 }
             }
         }
-        collection.snapshot(visible)
+        newest
     }
 
     /// Returns the objects from a key on among which the selected ones are: those of the namespace,
@@ -199,6 +203,13 @@ impl Selection {
                     Err(_) => true,
                 })
     }
+}
+
+/// Whether a scan of some objects of a collection takes so long that an index of the collection is
+/// better. Making one takes as long as a scan of all.
+fn is_long(candidates: Iter<'_>, all: &Objects) -> bool {
+    const SCANNED_MAX: usize = 256;
+    candidates.len() >= SCANNED_MAX.max(all.len() / 16)
 }
 
 impl FieldTest {

@@ -435,3 +435,23 @@ fn status_writes_keep_metadata_and_deletions_keep_dependents() {
     assert_eq!(orphaned, ["replicationcontrollers", "jobs"]);
     assert_eq!(without, ["events", "events"]);
 }
+
+/// Lists by these fields use an index. A field of which many objects share a value must not be among
+/// them.
+#[test]
+fn fields_that_few_objects_share_are_known() {
+    let all = definitions(&RuntimeConfig::default());
+    let expected: &[(&str, &[&str])] = &[
+        ("v1/pods", &["spec.nodeName", "spec.host"]),
+        ("v1/events", &["involvedObject.name", "involvedObject.uid"]),
+        ("events.k8s.io/v1/events", &["regarding.name", "regarding.uid"]),
+        ("resource.k8s.io/v1/resourceslices", &["spec.nodeName"]),
+        ("v1/nodes", &[]),
+        ("v1/secrets", &[]),
+    ];
+    for (resource, labels) in expected {
+        let definition = find(&all, resource).unwrap_or_else(|| panic!("{resource}"));
+        let fields = definition.strategy.fields().iter().filter(|field| field.is_selective);
+        assert!(fields.map(|field| &*field.label).eq(labels.iter().copied()), "{resource}");
+    }
+}

@@ -148,7 +148,7 @@ impl Registry {
         let is_blocked = !finalizers.is_empty() || strategy.blocks_removal(tree);
         let (period, due) = when(target, options, context, tree);
         match due {
-            Due::Pending => return Step::Unchanged,
+            Due::Pending => return Step::Unchanged, // as `is_pending` has found
             Due::At(_, 0) if !is_blocked && period == GracePeriod::None => {
                 return Step::Remove(state);
             }

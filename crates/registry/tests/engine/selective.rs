@@ -33,6 +33,54 @@ async fn fill(engine: &Engine) {
     }
 }
 
+/// Returns a list, and how many objects it looked at.
+async fn looked_at(engine: &Engine, options: ListOptions) -> (usize, u64) {
+    let stored = engine.registry.stored();
+    let found = stored.into_iter().find(|stored| &*stored.name == "configmaps");
+    let reads = found.expect("it has objects").reads;
+    let before = reads.looked_at.get();
+    let list = engine.list(options).await.expect("a list");
+    (list.objects.len(), reads.looked_at.get() - before)
+}
+
+#[tokio::test]
+async fn a_list_looks_at_the_objects_with_its_value() {
+    let engine = Engine::new().await;
+    fill(&engine).await;
+    let few = OBJECTS / NODES;
+    assert_eq!(looked_at(&engine, on(3)).await, (few as usize, few));
+    engine.create("configmaps", &object("new", 3)).await.expect("created");
+    engine.merge("configmaps", "o4", "", r#"{"data":{"node":"n3"}}"#).await.expect("patched");
+    assert_eq!(looked_at(&engine, on(3)).await, (few as usize + 2, few + 2));
+    assert_eq!(looked_at(&engine, on(4)).await, (few as usize - 1, few - 1));
+    assert_eq!(looked_at(&engine, on(99)).await, (0, 0));
+    // A list that names an object looks at that one, without an index.
+    let named = ListOptions { field_selector: "metadata.name=o3,data.node=n3".into(), ..on(3) };
+    assert_eq!(looked_at(&engine, named).await, (1, 1));
+}
+
+/// Many objects with one value are found by looking at all.
+#[tokio::test]
+async fn a_list_of_a_value_that_many_objects_have_is_complete() {
+    const MANY: u64 = 1_100;
+    let engine = Engine::new().await;
+    fill(&engine).await;
+    for n in 0..MANY {
+        engine.create("configmaps", &object(&format!("m{n}"), 99)).await.expect("created");
+    }
+    assert_eq!(looked_at(&engine, on(99)).await, (MANY as usize, OBJECTS + MANY));
+    let few = OBJECTS / NODES;
+    assert_eq!(looked_at(&engine, on(3)).await, (few as usize, few));
+
+    let engine = Engine::new().await;
+    for n in 0..MANY {
+        engine.create("configmaps", &object(&format!("m{n}"), 0)).await.expect("created");
+    }
+    for options in [on(0), on(1), on(0)] {
+        assert_eq!(looked_at(&engine, options).await.1, MANY, "no index helps");
+    }
+}
+
 /// Returns the names and versions of the objects on a node: by a selector, and by looking at all.
 async fn both(engine: &Engine, node: u64) -> [Vec<(String, u64)>; 2] {
     let named = |object: &Arc<Object>| (object.name().to_owned(), object.revision.0);

@@ -2,29 +2,26 @@
 //! node does not look at all pods (upstream: the index of `spec.nodeName` in the watch cache).
 //!
 //! A list makes the index of a field when it needs it first, and brings it up to date from the log
-//! whenever it uses it: a write does nothing for it. An index that no list uses falls behind the
-//! log, and is dropped then.
+//! whenever it uses it: a write does nothing for it. An index that no list uses is dropped when the
+//! log was trimmed past it.
 //!
-//! Invariants:
-//! - With all changes before `next`, the sets have exactly the keys of the live objects, each under
-//!   its object's value, or in `unreadable`.
-//! - Objects are read from the live set under the lock under which the index was found to be up to
-//!   date.
+//! Invariant: with all changes before `next`, the sets have exactly the keys of the live objects,
+//! each under its object's value, or in `unreadable`. So they name the objects of the state that was
+//! live when the index was found to be up to date.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use pintle_store::{Kind, Revision};
 use pintle_value::Str;
 
-use super::{Change, Collection, Snapshot, State, UNDONE_AT_ONCE, UNDONE_BYTES};
+use super::{Change, Collection, Snapshot, UNDONE_AT_ONCE, UNDONE_BYTES};
+use crate::object::Unreadable;
 use crate::{Object, Resource, work};
 
-/// A collection with fewer objects is scanned.
-const INDEXED_MIN: usize = 256;
-
-/// Lists of a value that more objects have scan the collection: reading so many objects one by one
-/// takes some tenths of a millisecond, in which writers wait.
+/// Lists of a value that more objects have scan the collection: objects that are looked up one by
+/// one take several times as long as in a scan.
 const SHARED_MAX: usize = 1024;
 
 /// How many changes are applied to an index before other requests get their turn: as many as are
@@ -60,21 +57,21 @@ struct KeysByValue {
     unreadable: BTreeSet<Arc<str>>,
     /// The number of the first change that was not applied yet.
     next: u64,
+    /// Whether so many objects share a value that the index would help few lists. Then it is empty,
+    /// and falls behind until it is dropped.
+    is_useless: bool,
 }
 
 impl Collection {
     /// Returns the newest state, without the objects that have another value in a field. It
-    /// includes all changes up to `visible`, as [`Collection::snapshot`] does. `None` if a scan of
-    /// all objects is as good: there are few objects, or many have the value.
+    /// includes all changes up to `visible`, as [`Collection::snapshot`] does. `None` if a scan is as
+    /// good, because many objects have the value.
     pub(crate) async fn snapshot_with(
         &self,
         field: &FieldOf,
         value: &str,
         visible: Revision,
     ) -> Option<Snapshot> {
-        if self.state.read().live.len() < INDEXED_MIN {
-            return None;
-        }
         let index = self.field_index(field);
         let mut index = index.keys.lock().await;
         loop {
@@ -82,22 +79,26 @@ impl Collection {
                 Some(keys) => keys,
                 none => none.insert(self.keys_by_value(field).await),
             };
-            let changes = {
+            if keys.is_useless {
+                return None;
+            }
+            let (changes, newest) = {
                 let state = self.state.read();
-                match state.numbered(keys.next..state.end().min(keys.next + APPLIED_AT_ONCE)) {
-                    Some(changes) if changes.is_empty() => {
-                        return keys.snapshot(&state, value, visible);
+                let changes =
+                    state.numbered(keys.next..state.end().min(keys.next + APPLIED_AT_ONCE));
+                let revision = visible.max(state.last);
+                (changes, Snapshot { objects: state.live.clone(), revision, next: state.end() })
+            };
+            match changes {
+                Some(changes) if changes.is_empty() => return keys.among(newest, value),
+                Some(changes) => {
+                    work::ahead(changes.iter().map(to_read).sum()).await;
+                    keys.apply(field, &changes);
+                    if changes.len() as u64 == APPLIED_AT_ONCE {
+                        work::pause().await;
                     }
-                    changes => changes,
                 }
-            };
-            let Some(changes) = changes else {
-                *index = None; // the log was trimmed past the index, or restarted
-                continue;
-            };
-            keys.apply(field, &changes);
-            if changes.len() as u64 == APPLIED_AT_ONCE {
-                work::pause().await;
+                None => *index = None, // the log was trimmed past the index, or restarted
             }
         }
     }
@@ -128,7 +129,10 @@ impl Collection {
                 bytes = 0;
                 work::pause().await;
             }
-            keys.insert(field, object);
+            keys.insert(object.field_once(&field.resource, field.position), object);
+        }
+        if live.len() > SHARED_MAX.saturating_mul(keys.by_value.len()) {
+            return KeysByValue { next, is_useless: true, ..KeysByValue::default() };
         }
         keys
     }
@@ -143,21 +147,29 @@ impl Collection {
     }
 }
 
+/// The cost of reading the fields of a change's objects, in bytes.
+fn to_read(change: &Change) -> usize {
+    let objects = [Some(&change.object), change.previous.as_ref()].into_iter().flatten();
+    let unread = objects.filter(|object| !object.is_indexed());
+    UNDONE_BYTES + unread.map(|object| object.size()).sum::<usize>()
+}
+
 impl KeysByValue {
     fn apply(&mut self, field: &FieldOf, changes: &[Change]) {
+        let value = |object| Object::field(object, &field.resource, field.position);
         for change in changes {
             if let Some(previous) = &change.previous {
-                self.remove(field, previous);
+                self.remove(value(previous), previous);
             }
             if change.object.kind() != Kind::Deleted {
-                self.insert(field, &change.object);
+                self.insert(value(&change.object), &change.object);
             }
         }
         self.next += changes.len() as u64;
     }
 
-    fn insert(&mut self, field: &FieldOf, object: &Object) {
-        let keys = match object.field_once(&field.resource, field.position) {
+    fn insert(&mut self, value: Result<Cow<'_, str>, Unreadable>, object: &Object) {
+        let keys = match value {
             Ok(value) => match self.by_value.get_mut(&*value) {
                 Some(keys) => keys,
                 None => self.by_value.entry(Str::from(&*value)).or_default(),
@@ -167,8 +179,8 @@ impl KeysByValue {
         keys.insert(object.item.clone());
     }
 
-    fn remove(&mut self, field: &FieldOf, object: &Object) {
-        let Ok(value) = object.field_once(&field.resource, field.position) else {
+    fn remove(&mut self, value: Result<Cow<'_, str>, Unreadable>, object: &Object) {
+        let Ok(value) = value else {
             self.unreadable.remove(&object.item);
             return;
         };
@@ -180,15 +192,16 @@ impl KeysByValue {
         }
     }
 
-    /// Returns the objects with a value; `None` if there are more than [`SHARED_MAX`].
-    fn snapshot(&self, state: &State, value: &str, visible: Revision) -> Option<Snapshot> {
+    /// Returns a state without the objects that have another value; `None` if more than
+    /// [`SHARED_MAX`] have this one.
+    fn among(&self, newest: Snapshot, value: &str) -> Option<Snapshot> {
         let none = BTreeSet::new();
         let keys = self.by_value.get(value).unwrap_or(&none);
         if keys.len() + self.unreadable.len() > SHARED_MAX {
             return None;
         }
         let keys = keys.iter().chain(&self.unreadable);
-        let objects = keys.filter_map(|item| state.live.get(item).cloned()).collect();
-        Some(Snapshot { objects, revision: visible.max(state.last), next: state.end() })
+        let objects = keys.filter_map(|item| newest.objects.get(item).cloned()).collect();
+        Some(Snapshot { objects, ..newest })
     }
 }
