@@ -20,15 +20,17 @@ mod disk;
 mod entry;
 mod inspection;
 mod journal;
+mod lock;
 mod memory;
 mod rewrite;
 mod tables;
 
 use std::fmt::Debug;
 
-pub(crate) use directory::{check as check_directory, share};
+pub(crate) use directory::check as check_directory;
 pub(crate) use disk::DiskEngine;
 pub(crate) use inspection::ReadOnly;
+pub(crate) use lock::share;
 pub(crate) use memory::MemoryEngine;
 pub(crate) use rewrite::Medium;
 

@@ -21,7 +21,7 @@ pub struct Inspection {
 }
 
 /// Reads all records of the store in a directory. Nothing in the directory is changed or created;
-/// a server that starts meanwhile finds it locked. `transformer` decrypts values.
+/// a server that starts meanwhile waits, if the directory has its lock file. `transformer` decrypts values.
 ///
 /// # Errors
 /// A process has the store open, the directory holds no store, a part of the store is missing or

@@ -14,7 +14,7 @@
 //!   crash of the process the file system has it, and a power failure, which may undo it, empties
 //!   the page cache.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use super::rewrite::{self, Medium};
-use super::{Failure, Location};
+use super::{Failure, Location, lock};
 use crate::entries::{make_private_directory, sync_entry};
 use crate::{Durability, Error};
 
@@ -39,7 +39,7 @@ const OLD_ENCRYPTED_FORMATS: [u32; 2] = [2, 4];
 const FORMATS_WITHOUT_JOURNAL: [u32; 2] = [1, 2];
 
 /// The file that is locked while a process has the store open. It is empty and is never removed.
-const LOCK: &str = "lock";
+pub(super) const LOCK: &str = "lock";
 
 /// The file with the format (prefix, number, line end), and its name until the database exists.
 const FORMAT_FILE: &str = "format";
@@ -79,22 +79,6 @@ pub(super) struct Directory {
     is_new: AtomicBool,
 }
 
-/// Locks a directory for a reader, until the result is dropped: no process has the store open
-/// meanwhile. `None` if no process has ever locked it. Nothing in the directory is changed.
-pub(crate) fn share(path: &Path) -> Result<Option<File>, Error> {
-    let lock_path = path.join(LOCK);
-    let lock = match File::open(&lock_path) {
-        Ok(lock) => lock,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failure(&lock_path, e).into()),
-    };
-    lock.try_lock_shared().map_err(|e| match e {
-        TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
-        TryLockError::Error(e) => failure(&lock_path, e).into(),
-    })?;
-    Ok(Some(lock))
-}
-
 impl Directory {
     /// Locks a directory for this process; creates it if it does not exist.
     pub(super) fn claim(path: &Path, durability: Durability) -> Result<Self, Error> {
@@ -103,10 +87,7 @@ impl Directory {
         let lock_path = path.join(LOCK);
         let lock = File::options().create(true).append(true).open(&lock_path);
         let lock = lock.map_err(|e| unwritable(&lock_path, e))?;
-        lock.try_lock().map_err(|e| match e {
-            TryLockError::WouldBlock => Error::InUse { path: path.display().to_string() },
-            TryLockError::Error(e) => failure(&lock_path, e).into(),
-        })?;
+        lock::exclusive(&lock, path)?;
         let is_new = AtomicBool::new(false);
         let directory = Self { path: path.to_owned(), lock, durability, is_new };
         let has_database = directory.has(DATABASE)?;

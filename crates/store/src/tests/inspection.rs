@@ -47,7 +47,7 @@ async fn an_inspection_reads_every_record_and_changes_nothing() {
 
 /// The files of an open store change, so a reader would find them damaged.
 #[tokio::test]
-async fn a_store_that_is_open_is_not_inspected_nor_opened_during_an_inspection() {
+async fn a_store_that_is_open_is_not_inspected_and_a_server_waits_for_an_inspection() {
     let (store, dir) = on_disk();
     let directory = dir.path().join("data");
     store.commit_one(create("a", "1")).await.unwrap();
@@ -55,10 +55,12 @@ async fn a_store_that_is_open_is_not_inspected_nor_opened_during_an_inspection()
     drop(store);
     let first = crate::engine::share(&directory).unwrap();
     assert_eq!(inspect(&directory, None).unwrap().records, 1, "several may read");
-    let open = || crate::open(&options(&directory, Durability::System));
-    assert!(matches!(open(), Err(Error::InUse { .. })));
+    let waiting = std::thread::spawn({
+        let directory = directory.clone();
+        move || crate::open(&options(&directory, Durability::System)).map(drop)
+    });
     drop(first);
-    open().unwrap();
+    waiting.join().unwrap().unwrap();
 }
 
 #[tokio::test]
