@@ -97,7 +97,15 @@ impl Webhooks {
             count(0, Some(Rejection::Internal));
             return Ok(Outcome::Failed(status));
         }
-        match call(caller, webhook, &review, step).await {
+        let answered = call(caller, webhook, &review, step).await.and_then(|mut verdict| {
+            for (key, value) in &verdict.annotations {
+                annotate(write, &format!("{}/{key}", webhook.name), || value.clone());
+            }
+            let Some(why) = verdict.unusable.take() else { return Ok(verdict) };
+            write.warnings.extend(verdict.warnings);
+            Err(CallError::no_response(why))
+        });
+        match answered {
             Ok(verdict) => {
                 match verdict.allowed {
                     true => count(200, None),
@@ -105,9 +113,6 @@ impl Webhooks {
                         denial(&webhook.name, &verdict.result).code,
                         Some(Rejection::ByWebhook),
                     ),
-                }
-                for (key, value) in &verdict.annotations {
-                    annotate(write, &format!("{}/{key}", webhook.name), || value.clone());
                 }
                 Ok(Outcome::Answered(verdict))
             }

@@ -29,6 +29,9 @@ pub(super) struct Verdict {
     pub(super) allowed: bool,
     /// A JSON patch with operations.
     pub(super) patch: Option<Vec<u8>>,
+    /// Why the patch cannot be used. The call has failed then, but the warnings and annotations
+    /// count.
+    pub(super) unusable: Option<String>,
     pub(super) warnings: Vec<String>,
     /// Annotations for the audit event.
     pub(super) annotations: Vec<(String, String)>,
@@ -81,14 +84,19 @@ impl Review<'_> {
         let invalid = |why| format!("received invalid webhook response: {why}");
         let response = self.verify(&review, step).map_err(invalid)?;
         let allowed = response.get("allowed") == Some(&Value::Bool(true));
-        let patch = (allowed && step == Step::Admit).then(|| self.patch(response)).transpose()?;
+        let patch = (allowed && step == Step::Admit).then(|| self.patch(response)).transpose();
+        let (patch, unusable) = match patch {
+            Ok(patch) => (patch.flatten(), None),
+            Err(why) => (None, Some(why)),
+        };
         let warnings = response.get("warnings").and_then(Value::as_array).unwrap_or_default();
         let annotations = response.get("auditAnnotations").and_then(Value::as_object);
         let annotations = annotations.into_iter().flat_map(Map::iter);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(Verdict {
             allowed,
-            patch: patch.flatten(),
+            patch,
+            unusable,
             warnings: warnings.iter().map(text).collect(),
             annotations: annotations.map(|(key, value)| (key.to_string(), text(value))).collect(),
             result: response.get("status").cloned().unwrap_or_default(),
