@@ -87,10 +87,14 @@ pub(crate) async fn serve(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, from)) => register.admit(from.ip(), |entry| {
-                let served = serve_connection(stream, entry, from.ip(), shared.clone());
-                connections.spawn(polled_again(served))
-            }),
+            Ok((stream, from)) => {
+                // A listener of IPv6 sees the address of an IPv4 client as `::ffff:192.0.2.1`.
+                let from = from.ip().to_canonical();
+                register.admit(from, |entry| {
+                    let served = serve_connection(stream, entry, from, shared.clone());
+                    connections.spawn(polled_again(served))
+                });
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) {

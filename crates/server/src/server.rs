@@ -235,6 +235,10 @@ fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
     let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let listening = socket.and_then(|socket| {
         socket.set_reuseaddr(true)?; // a restart must not wait for connections in TIME_WAIT
+        if wanted.is_ipv6() && wanted.ip().is_unspecified() {
+            // `::` is all addresses of IPv4, too, whatever the system's default is.
+            rustix::net::sockopt::set_ipv6_v6only(&socket, false)?;
+        }
         socket.bind(wanted)?;
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
