@@ -130,17 +130,23 @@ public final class Pintle implements AutoCloseable {
       // The server finishes open requests after the first signal, and ends at once after the second.
       for (int signals = 0; signals < 2; signals++) {
         server.destroy();
-        process.getOutputStream().close();
+        closeInput(process);
         if (process.waitFor(STOP_SECONDS_MAX, TimeUnit.SECONDS)) {
           return;
         }
       }
       process.destroyForcibly().waitFor();
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
     } catch (InterruptedException interrupted) {
       // The server ends nevertheless: it has the first signal.
       Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void closeInput(Process process) {
+    try {
+      process.getOutputStream().close();
+    } catch (IOException error) {
+      // The server has ended, or ends by the signal.
     }
   }
 }
