@@ -264,6 +264,9 @@ async fn warnings_are_in_the_response() -> Result<()> {
         match request["name"].as_str().and_then(|name| name.strip_prefix(hook)) {
             Some("-denies") => json!({"allowed": false, "warnings": [hook]}),
             Some("-fails") => json!(500),
+            Some("-garbles") => json!({
+                "allowed": true, "warnings": [hook], "patchType": "JSONPatch", "patch": "e30=",
+            }),
             Some("-repeats") => {
                 let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"});
                 let path = "/metadata/ownerReferences";
@@ -280,6 +283,7 @@ async fn warnings_are_in_the_response() -> Result<()> {
         ("first-denies", 400, &["first"]),
         ("second-denies", 400, &["first", "second"]),
         ("second-fails", 500, &["first"]),
+        ("second-garbles", 500, &["first", "second"]),
         ("second-repeats", 201, &["first", REPEATED, "third", "fourth"]),
         ("third-denies", 400, &["first", "second", "third", "fourth"]),
         ("third-fails", 500, &["first", "second", "fourth"]),
