@@ -239,6 +239,13 @@ impl Registry {
         self.store.check()
     }
 
+    /// Returns an error with the reason if only another start of the server can help. A database that
+    /// does not respond may respond again.
+    pub fn check_life(&self) -> Result<(), pintle_store::Error> {
+        self.cache.check()?;
+        if self.store.is_shared() { Ok(()) } else { self.store.check() }
+    }
+
     /// Returns an error with the reason if the store is too slow or unable to take writes, so that
     /// the server is not ready.
     pub fn ready(&self) -> Result<(), pintle_store::Error> {

@@ -73,18 +73,19 @@ pub struct Running {
     shutdown_delay: Duration,
 }
 
-/// Tells whether a server works.
+/// Tells whether a server must be started again.
 #[derive(Clone)]
 pub struct Liveness(Arc<Api>);
 
 impl Liveness {
-    /// Whether the server works, or must be started again (as `/livez`).
+    /// Checks that the server works. Unlike `/livez` it does not ask whether etcd responds, because
+    /// another start would not help.
     ///
     /// # Errors
-    /// The store failed, or a task panicked that runs as long as the server.
+    /// The embedded store failed, or a task panicked that runs as long as the server.
     pub fn check(&self) -> Result<(), String> {
         self.0.lifecycle.panics().check()?;
-        self.0.registry.check().map_err(|why| why.to_string())
+        self.0.registry.check_life().map_err(|why| why.to_string())
     }
 }
 

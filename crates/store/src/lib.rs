@@ -326,7 +326,10 @@ pub enum Error {
         head: Revision,
     },
     /// Another process has the store open.
-    #[error("{path} is in use by another server; stop it, or choose another --data-dir")]
+    #[error(
+        "{path} is in use by another server, or is read by `pintle doctor`; stop it, or choose another \
+         --data-dir"
+    )]
     InUse {
         /// The store's directory.
         path: String,
