@@ -57,6 +57,11 @@ impl VersionConverter {
         };
         // Metadata that does not conform stays unchanged: it was written under other rules.
         let _ = decode::conform(schema, table::root(), object);
+    }
+
+    /// Drops, from a stored object, also the nulls that the schema of a version does not allow.
+    fn prune_stored(&self, object: &mut Value, version: &str) {
+        self.prune(object, version);
         self.schemas.of(version).drop_nulls(object);
     }
 
@@ -68,7 +73,7 @@ impl VersionConverter {
             let why = format!("request to convert CR from an invalid group/version: {given}");
             return Err(Status::failure(Reason::Unknown, why));
         }
-        self.prune(object, &version);
+        self.prune_stored(object, &version);
         self.schemas.of(&version).set_defaults(object);
         Ok(())
     }
@@ -89,7 +94,7 @@ impl StorageConverter for VersionConverter {
                 return Ok(objects);
             }
             let mut stored = self.between(objects, &self.storage_version).await?;
-            stored.iter_mut().for_each(|object| self.prune(object, &self.storage_version));
+            stored.iter_mut().for_each(|object| self.prune_stored(object, &self.storage_version));
             Ok(stored)
         })
     }
@@ -105,7 +110,7 @@ impl StorageConverter for VersionConverter {
                 return Ok(objects);
             }
             let mut read = self.between(objects, &self.version).await?;
-            read.iter_mut().for_each(|object| self.prune(object, &self.version));
+            read.iter_mut().for_each(|object| self.prune_stored(object, &self.version));
             Ok(read)
         })
     }

@@ -94,7 +94,7 @@ impl<T: Tokens> Decoder<'_, T> {
                 }
                 (Some(field), _) if embedded && !self.schema.is_structural(field.ty) => {
                     match self.metadata(field.ty, &path.then(Step::Embedded(&key)))? {
-                        Value::Null => continue,
+                        Value::Null => Value::object(), // upstream writes the empty metadata
                         metadata => metadata,
                     }
                 }
