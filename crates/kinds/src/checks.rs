@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use pintle_meta::field::{Error, Errors};
+pub(crate) use pintle_meta::object::same;
 use pintle_value::{Map, Path, Value};
 
 /// Upstream's message for a changed immutable field.
@@ -57,29 +58,6 @@ pub(crate) fn unchanged(new: &Value, old: Option<&Value>, frozen: &[Frozen]) -> 
             }
         })
         .collect()
-}
-
-/// Whether Go's `Semantic.DeepEqual` finds two values equal, at any depth: an absent value equals
-/// null and an empty one.
-pub(crate) fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
-    fn visible(value: Option<&Value>) -> Option<&Value> {
-        value.filter(|value| match value {
-            Value::Null => false,
-            Value::Object(members) => !members.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            _ => true,
-        })
-    }
-    match (visible(a), visible(b)) {
-        (Some(Value::Object(a)), Some(Value::Object(b))) => {
-            a.iter().all(|(member, value)| same(Some(value), b.get(member)))
-                && b.iter().all(|(member, value)| a.contains_key(member) || same(None, Some(value)))
-        }
-        (Some(Value::Array(a)), Some(Value::Array(b))) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
-        }
-        (a, b) => a == b,
-    }
 }
 
 /// A path of members.

@@ -68,3 +68,26 @@ pub fn set_text(object: &mut Value, field: &str, text: impl Into<Str>) {
         metadata.insert(field, text);
     }
 }
+
+/// Whether Go's `Semantic.DeepEqual` finds two values equal, at any depth: an absent value equals
+/// null and an empty one.
+pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    fn visible(value: Option<&Value>) -> Option<&Value> {
+        value.filter(|value| match value {
+            Value::Null => false,
+            Value::Object(members) => !members.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            _ => true,
+        })
+    }
+    match (visible(a), visible(b)) {
+        (Some(Value::Object(a)), Some(Value::Object(b))) => {
+            a.iter().all(|(member, value)| same(Some(value), b.get(member)))
+                && b.iter().all(|(member, value)| a.contains_key(member) || same(None, Some(value)))
+        }
+        (Some(Value::Array(a)), Some(Value::Array(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(Some(a), Some(b)))
+        }
+        (a, b) => a == b,
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pintle_meta::field;
 use pintle_meta::object::{self, metadata_mut};
 use pintle_meta::time;
-use pintle_value::{Str, Value, order::Ordered};
+use pintle_value::{Map, Str, Value, order::Ordered};
 
 use crate::Generation;
 use crate::request::Now;
@@ -62,16 +62,25 @@ pub(super) fn keep_immutable(new: &mut Value, old: &Value) {
     }
 }
 
-/// Whether the generation grows (META-06).
-pub(super) fn is_new_generation(new: &Value, old: &Value, generation: Generation) -> bool {
+/// Whether the generation grows (META-06). `same` says whether a member is unchanged.
+pub(super) fn is_new_generation(
+    new: &Value,
+    old: &Value,
+    generation: Generation,
+    same: impl Fn(Option<&Value>, Option<&Value>) -> bool,
+) -> bool {
+    let differs = |path: &[&str]| !same(new.at(path), old.at(path));
+    let spec_differs = || {
+        let (new, old) = (new.as_object(), old.as_object());
+        let names = new.into_iter().chain(old).flat_map(Map::keys).map(Str::as_str);
+        let counted = |name: &&str| !matches!(*name, "metadata" | "status" | "kind" | "apiVersion");
+        names.filter(counted).any(|name| differs(&[name]))
+    };
     match generation {
         Generation::None => false,
-        Generation::Spec | Generation::SpecAsSent => spec_differs(new, old),
-        Generation::Content => spec_differs(new, old) || new.get("status") != old.get("status"),
-        Generation::SpecAnd(member) => {
-            let path = ["metadata", member];
-            spec_differs(new, old) || new.at(&path) != old.at(&path)
-        }
+        Generation::Spec | Generation::SpecAsSent => spec_differs(),
+        Generation::Content => spec_differs() || differs(&["status"]),
+        Generation::SpecAnd(member) => spec_differs() || differs(&["metadata", member]),
     }
 }
 
@@ -81,16 +90,6 @@ pub(super) fn bump_generation(tree: &mut Value) {
     if generation > 0 {
         metadata_mut(tree).insert("generation", generation + 1);
     }
-}
-
-fn spec_differs(new: &Value, old: &Value) -> bool {
-    fn members(tree: &Value) -> impl Iterator<Item = (&Str, &Value)> {
-        let map = tree.as_object().into_iter().flat_map(pintle_value::Map::iter);
-        map.filter(|(key, _)| {
-            !matches!(key.as_str(), "metadata" | "status" | "kind" | "apiVersion")
-        })
-    }
-    !members(new).eq(members(old))
 }
 
 /// Removes duplicate owner references; returns a warning if there were any (STRAT-08). Upstream

@@ -155,20 +155,18 @@ impl Write<'_> {
         self.commit_update(existing, &old, new).await
     }
 
-    /// Increments the generation if the object changed. For most kinds an empty list that is not
-    /// stored is no change.
+    /// Increments the generation if the object changed. In most built-in kinds an empty list equals
+    /// an absent one.
     fn update_generation(&self, new: &mut Value, old: &Value) {
         let resource = &self.target.resource;
         let generation = resource.strategy.generation();
         let generation =
             if self.target.subresource.is_empty() { generation } else { generation.of_part() };
-        let without_empty = match generation {
-            Generation::None | Generation::SpecAsSent => None,
-            _ => {
-                pintle_schema::without_empty_distinct(&resource.schema, resource.stored_type(), new)
-            }
+        let is_exact = resource.is_custom() || generation == Generation::SpecAsSent;
+        let same = |new: Option<&Value>, old: Option<&Value>| {
+            new == old || !is_exact && object::same(new, old)
         };
-        if metadata::is_new_generation(without_empty.as_ref().unwrap_or(new), old, generation) {
+        if metadata::is_new_generation(new, old, generation, same) {
             metadata::bump_generation(new);
         }
     }
