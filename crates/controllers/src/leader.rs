@@ -14,6 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pintle_meta::{Reason, Status, time};
 use pintle_registry::Resource;
 use pintle_registry::request::{WriteOptions, granted};
@@ -108,44 +109,11 @@ impl Candidate {
     /// Takes part in the election until shutdown, then releases the lease, so that another server
     /// need not wait.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
-        until(shutdown, self.campaign()).await;
-        let led = self.leads.send_replace(false);
+        let leads = self.leads.clone();
+        until(shutdown, campaign(&mut self, |one| Box::pin(one.acquire()), &leads)).await;
+        let led = leads.send_replace(false);
         if led && let Err(status) = self.release().await {
             tracing::debug!(%status, "cannot release the lease of the controllers");
-        }
-    }
-
-    async fn campaign(&mut self) {
-        let mut renewed = Instant::now();
-        loop {
-            let now = Instant::now();
-            let leads = *self.leads.borrow();
-            let timeout = RENEWAL_DEADLINE.saturating_sub(renewed.elapsed());
-            let timeout = if leads { timeout } else { RENEWAL_DEADLINE };
-            match tokio::time::timeout(timeout, self.acquire()).await {
-                Ok(Ok(true)) => {
-                    renewed = now;
-                    self.set_leads(true);
-                }
-                Ok(Ok(false)) => self.set_leads(false),
-                Ok(Err(status)) => {
-                    tracing::debug!(%status, "cannot renew the lease of the controllers");
-                }
-                Err(_) => tracing::debug!("renewing the lease of the controllers timed out"),
-            }
-            if renewed.elapsed() >= RENEWAL_DEADLINE {
-                self.set_leads(false);
-            }
-            tokio::time::sleep(RETRY).await;
-        }
-    }
-
-    fn set_leads(&self, leads: bool) {
-        let change = |now: &mut bool| std::mem::replace(now, leads) != leads;
-        if self.leads.send_if_modified(change) {
-            let what =
-                if leads { "this server leads and runs" } else { "this server no longer runs" };
-            tracing::info!("{what} the controllers");
         }
     }
 
@@ -253,6 +221,44 @@ impl Candidate {
             ("metadata", Value::from([("name", NAME), ("namespace", NAMESPACE)])),
             ("spec", spec),
         ])
+    }
+}
+
+/// Acquires and renews the lease of a candidate at intervals, and sets whether it leads.
+async fn campaign<C>(
+    candidate: &mut C,
+    acquire: impl for<'a> Fn(&'a mut C) -> BoxFuture<'a, Result<bool, Status>>,
+    leads: &watch::Sender<bool>,
+) {
+    let mut renewed = Instant::now();
+    loop {
+        let now = Instant::now();
+        let timeout = RENEWAL_DEADLINE.saturating_sub(renewed.elapsed());
+        let timeout = if *leads.borrow() { timeout } else { RENEWAL_DEADLINE };
+        match tokio::time::timeout(timeout, acquire(candidate)).await {
+            Ok(Ok(true)) => {
+                renewed = now;
+                set_leads(leads, true);
+            }
+            Ok(Ok(false)) => set_leads(leads, false),
+            Ok(Err(status)) => {
+                tracing::debug!(%status, "cannot renew the lease of the controllers");
+            }
+            Err(_) => tracing::debug!("renewing the lease of the controllers timed out"),
+        }
+        if renewed.elapsed() >= RENEWAL_DEADLINE {
+            set_leads(leads, false);
+        }
+        // A renewal that took long is old, so the next one follows at once.
+        tokio::time::sleep_until(now + RETRY).await;
+    }
+}
+
+fn set_leads(leads: &watch::Sender<bool>, value: bool) {
+    let change = |now: &mut bool| std::mem::replace(now, value) != value;
+    if leads.send_if_modified(change) {
+        let what = if value { "this server leads and runs" } else { "this server no longer runs" };
+        tracing::info!("{what} the controllers");
     }
 }
 

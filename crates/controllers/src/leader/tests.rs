@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use pintle_meta::Status;
 use tokio::sync::watch;
 
-use super::{Candidate, DURATION, Leadership};
+use super::{Candidate, DURATION, Leadership, RENEWAL_DEADLINE, RETRY, campaign};
 use crate::cluster::Cluster;
 
 const LEASES: &str = "coordination.k8s.io/leases";
@@ -51,6 +52,30 @@ async fn a_released_lease_can_be_acquired() {
     assert_eq!(b.acquire().await, Ok(false));
     a.release().await.expect("released");
     assert_eq!(b.acquire().await, Ok(true));
+}
+
+/// A renewal that takes as long as it says, and the next ones less.
+async fn acquire(takes: &mut Duration) -> Result<bool, Status> {
+    tokio::time::sleep(std::mem::replace(takes, Duration::from_millis(10))).await;
+    Ok(true)
+}
+
+/// The controllers must not be stopped because the database was slow once.
+#[tokio::test(start_paused = true)]
+async fn a_slow_renewal_is_renewed_at_once() {
+    let leads = watch::Sender::new(false);
+    let mut took = RENEWAL_DEADLINE - RETRY;
+    let mut changes = leads.subscribe();
+    let lost = async {
+        changes.wait_for(|leads| *leads).await.map(drop)?;
+        changes.wait_for(|leads| !*leads).await.map(drop)
+    };
+    tokio::select! {
+        () = campaign(&mut took, |took| Box::pin(acquire(took)), &leads) => {}
+        _ = lost => panic!("the controllers are stopped"),
+        () = tokio::time::sleep(DURATION) => {}
+    }
+    assert!(*leads.borrow());
 }
 
 #[tokio::test]
