@@ -144,29 +144,42 @@ pub(crate) enum Backend {
     Etcd,
 }
 
-/// Asks an `etcd` whether it is Pintle's, and for the directory of its store. Waits up to
-/// `START_MAX` until it listens, because a harness may start it last. An `https` URL is always a
-/// real etcd's, because Pintle's `etcd` has no TLS.
-pub(super) async fn ask(url: &str) -> anyhow::Result<Backend> {
-    if url.trim().starts_with("https://") {
-        return Ok(Backend::Etcd);
-    }
-    let host = address(url)?;
-    let deadline = Instant::now() + START_MAX;
-    let mut connection = loop {
-        match TcpStream::connect(host).await {
-            Ok(connection) => break connection,
-            Err(why) if Instant::now() > deadline => {
-                return Err(why).with_context(|| format!("no etcd at {url}"));
-            }
-            Err(_) => tokio::time::sleep(START_PAUSE).await,
+/// Asks the `etcd` at one of the URLs whether it is Pintle's, and for the directory of its store.
+/// Waits up to `START_MAX` until one answers, because a harness may start it last, and a member of a
+/// real etcd may be down. An `https` URL is always a real etcd's, because Pintle's `etcd` has no
+/// TLS.
+pub(super) async fn ask(urls: &str) -> anyhow::Result<Backend> {
+    let mut hosts = Vec::new();
+    for url in urls.split(',') {
+        if url.trim().starts_with("https://") {
+            return Ok(Backend::Etcd);
         }
-    };
+        hosts.push(address(url)?);
+    }
+    let deadline = Instant::now() + START_MAX;
+    loop {
+        let mut failure = anyhow::Error::msg("no URL");
+        for host in &hosts {
+            match tokio::time::timeout(REQUEST_TIMEOUT, converse_with(host)).await {
+                Ok(Ok(backend)) => return Ok(backend),
+                Ok(Err(why)) => failure = why.into(),
+                Err(_) => failure = anyhow::anyhow!("no answer in {REQUEST_TIMEOUT:?}"),
+            }
+        }
+        if Instant::now() > deadline {
+            return Err(failure).with_context(|| format!("--etcd-servers: no etcd at {urls}"));
+        }
+        tokio::time::sleep(START_PAUSE).await;
+    }
+}
+
+/// Makes the request for the store at one address.
+async fn converse_with(host: &str) -> io::Result<Backend> {
+    let mut connection = TcpStream::connect(host).await?;
     let request = format!("GET {STORE} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
-    let mut limited = connection.take(HEAD_BYTES_MAX as u64);
-    tokio::time::timeout(REQUEST_TIMEOUT, limited.read_to_end(&mut answer)).await??;
+    connection.take(HEAD_BYTES_MAX as u64).read_to_end(&mut answer).await?;
     Ok(parse(&String::from_utf8_lossy(&answer)).map_or(Backend::Etcd, Backend::Pintle))
 }
 
@@ -192,7 +205,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let url = format!("http://{}", listener.local_addr().expect("it has an address"));
         let server = tokio::spawn(serve(listener, store.clone()));
-        assert_eq!(ask(&url).await.expect("it answers"), Backend::Pintle(store));
+        // A member may be down.
+        for urls in [&url, &format!("http://127.0.0.1:1,{url}")] {
+            let answered = ask(urls).await.expect("it answers");
+            assert_eq!(answered, Backend::Pintle(store.clone()), "{urls}");
+        }
         server.abort();
     }
 

@@ -75,8 +75,8 @@ pub(crate) fn words(flags: &[Flag]) -> Option<String> {
 /// Translates a command line; if its etcd is Pintle's, asks it for the store's directory.
 pub(crate) async fn translate(flags: &[Flag]) -> anyhow::Result<Translation> {
     let mut translation = rewrite(flags, &serve(), false)?; // fails before it waits for an etcd
-    let backend = match value(flags, "etcd-servers").and_then(|urls| urls.split(',').next()) {
-        Some(url) => Some(etcd::ask(url).await?),
+    let backend = match value(flags, "etcd-servers") {
+        Some(urls) => Some(etcd::ask(urls).await?),
         None => None,
     };
     if backend == Some(Backend::Etcd) {
