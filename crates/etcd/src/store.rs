@@ -328,6 +328,10 @@ impl Store for EtcdStore {
         self.health.check()
     }
 
+    fn check_life(&self) -> Result<(), Error> {
+        self.health.open()
+    }
+
     fn ready(&self) -> Result<(), Error> {
         self.health.ready()
     }

@@ -239,11 +239,10 @@ impl Registry {
         self.store.check()
     }
 
-    /// Returns an error with the reason if only another start of the server can help. A database that
-    /// does not respond may respond again.
+    /// Returns an error with the reason if only another start of the server can help.
     pub fn check_life(&self) -> Result<(), pintle_store::Error> {
         self.cache.check()?;
-        if self.store.is_shared() { Ok(()) } else { self.store.check() }
+        self.store.check_life()
     }
 
     /// Returns an error with the reason if the store is too slow or unable to take writes, so that

@@ -276,6 +276,12 @@ pub trait Store: Send + Sync {
     /// Returns an error with the reason if the store takes no writes.
     fn check(&self) -> Result<(), Error>;
 
+    /// Returns an error with the reason if the store takes no writes until the server is started
+    /// again. A database that does not respond may respond again.
+    fn check_life(&self) -> Result<(), Error> {
+        self.check()
+    }
+
     /// Returns an error with the reason if the store is too slow for its server to be ready.
     fn ready(&self) -> Result<(), Error> {
         self.check()

@@ -94,12 +94,13 @@ async fn a_store_whose_follower_panicked_is_unhealthy_for_good() {
     model.stop_faults();
     let store = open(&model).await;
     store.follow(Arc::new(Panicking)).await.unwrap();
-    assert_eq!((store.check(), store.ready()), (Ok(()), Ok(())));
+    let checks = || [store.check(), store.ready(), store.check_life()];
+    assert_eq!(checks(), [Ok(()), Ok(()), Ok(())]);
     store.commit(create("1")).await.unwrap();
     sleep(Duration::from_secs(60)).await;
     let reason = "a task of the store on etcd panicked; the server must be started again";
     let failed = Err(Error::Failed { reason: reason.to_owned() });
-    assert_eq!((store.check(), store.ready()), (failed.clone(), failed.clone()));
+    assert_eq!(checks(), [(); 3].map(|()| failed.clone()));
     let refused = store.commit(create("2")).await;
     assert_eq!(refused.map(drop), failed);
     assert_eq!(model.head(), 2, "the write is refused, because no follower would get it");
