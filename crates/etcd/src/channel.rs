@@ -90,7 +90,10 @@ impl Channel {
                 let mut call: BoxFuture<'_, _> =
                     Box::pin(async move { connection.call(method, request).await });
                 let answer = timeout(SILENCE_MAX, &mut call).await;
-                if matches!(answer, Err(_) | Ok(Err(Error::Lost(_) | Error::Unreachable(_)))) {
+                let is_lost = |answer: &Result<A, Error>| {
+                    answer.as_ref().is_err_and(|error| error.is_of_connection())
+                };
+                if answer.as_ref().map_or(true, is_lost) {
                     self.abandon(generation);
                 }
                 answer.map_or(Ok(Attempt::Silent(call)), |answer| answer.map(Attempt::Answered))
@@ -113,8 +116,8 @@ impl Channel {
             };
             failures += 1;
             let is_repeatable = match error {
-                Error::Unreachable(_) => true,
                 Error::Lost(_) => repeat == Repeat::Read,
+                _ if error.is_of_connection() => true,
                 _ => return Err(error),
             };
             if !is_repeatable || failures > self.endpoints.len() || Instant::now() >= deadline {
@@ -153,26 +156,28 @@ impl Channel {
             return Ok(open);
         }
         let first = self.current.lock().endpoint;
-        let mut error = Error::Unreachable("there are no endpoints".to_owned());
+        let mut error = None;
         for endpoint in first..first + self.endpoints.len() {
             let endpoint = endpoint % self.endpoints.len();
             let limit = CONNECT_TIMEOUT.min(deadline.saturating_duration_since(Instant::now()));
             let open = Connection::open(&self.endpoints[endpoint], &self.measures);
-            match timeout(limit, open).await {
-                Ok(Ok(connection)) => {
+            let opened = timeout(limit, open).await.unwrap_or_else(|_| {
+                let endpoint = &self.endpoints[endpoint];
+                Err(Error::Unreachable(format!("{endpoint}: connecting timed out")))
+            });
+            match opened {
+                Ok(connection) => {
                     let mut current = self.current.lock();
                     current.endpoint = endpoint;
                     current.connection = Some(connection.clone());
                     return Ok((connection, current.given_up));
                 }
-                Ok(Err(why)) => error = why,
-                Err(_) => {
-                    let endpoint = &self.endpoints[endpoint];
-                    error = Error::Unreachable(format!("{endpoint}: connecting timed out"));
-                }
+                // The error of an endpoint that may recover counts more.
+                Err(why) if error.as_ref().is_none_or(Error::is_permanent) => error = Some(why),
+                Err(_) => {}
             }
         }
-        Err(error)
+        Err(error.unwrap_or_else(|| Error::Unreachable("there are no endpoints".to_owned())))
     }
 
     fn open_connection(&self) -> Option<(Connection, u64)> {

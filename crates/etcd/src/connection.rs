@@ -65,7 +65,20 @@ impl Endpoint {
         match Error::of(failure) {
             Error::Unreachable(why) => Error::Unreachable(format!("{}: {why}", self.uri)),
             Error::Lost(why) => Error::Lost(format!("{}: {why}", self.uri)),
+            Error::ClientCertificate(why) => {
+                Error::ClientCertificate(format!("{}: {why}", self.uri))
+            }
             other => other,
+        }
+    }
+
+    /// Returns the error of a failed TLS handshake.
+    fn handshake_error(&self, why: &std::io::Error) -> Error {
+        let text = format!("{}: {why}", self.uri);
+        match why.get_ref().and_then(|why| why.downcast_ref()) {
+            Some(rustls::Error::InvalidCertificate(_)) => Error::ServerCertificate(text),
+            Some(rustls::Error::AlertReceived(_)) => Error::of(Failure::unsent(text)),
+            _ => Error::Unreachable(text),
         }
     }
 }
@@ -106,7 +119,7 @@ impl Connection {
                 let name = ServerName::try_from(endpoint.host.clone());
                 let name = name.map_err(|why| failed(&why))?;
                 let stream = TlsConnector::from(tls.clone()).connect(name, stream).await;
-                let stream = stream.map_err(|why| failed(&why))?;
+                let stream = stream.map_err(|why| endpoint.handshake_error(&why))?;
                 pintle_grpc::Connection::open(stream, &builder, service).await
             }
         };

@@ -11,6 +11,13 @@ pub enum Error {
     /// No endpoint could be reached, so the request was not sent.
     #[error("no etcd endpoint can be reached: {0}")]
     Unreachable(String),
+    /// The certificate of an endpoint is not valid for it, so the request was not sent.
+    #[error("{0}")]
+    ServerCertificate(String),
+    /// An endpoint does not accept the client's certificate, or wants one, so the request had no
+    /// effect.
+    #[error("{0}")]
+    ClientCertificate(String),
     /// etcd refused the request, so it had no effect.
     #[error("etcd refused the request: {message} ({code})")]
     Refused {
@@ -45,10 +52,36 @@ impl Error {
         matches!(self, Self::Lost(_) | Self::NoSpace(_))
     }
 
+    /// Whether the connection failed, so that another endpoint may answer.
+    pub(crate) const fn is_of_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_)
+                | Self::Lost(_)
+                | Self::ServerCertificate(_)
+                | Self::ClientCertificate(_)
+        )
+    }
+
+    /// Whether the same request will fail until the configuration of this client or of etcd is
+    /// changed.
+    pub(crate) fn is_permanent(&self) -> bool {
+        match self {
+            Self::Configuration(_) | Self::ServerCertificate(_) | Self::ClientCertificate(_) => {
+                true
+            }
+            Self::Refused { code, .. } => *code != Code::RESOURCE_EXHAUSTED,
+            _ => false,
+        }
+    }
+
     /// Returns the error of a failed call.
     pub(crate) fn of(failure: Failure) -> Self {
         let Failure { code, message, stage } = failure;
         match stage {
+            Stage::Unsent | Stage::Lost if is_certificate_alert(&message) => {
+                Self::ClientCertificate(message)
+            }
             Stage::Unsent => Self::Unreachable(message),
             Stage::Answered => Self::of_status(code, message),
             Stage::Lost => Self::Lost(message),
@@ -69,6 +102,14 @@ impl Error {
             code => Self::Lost(format!("{message} ({code})")),
         }
     }
+}
+
+/// Whether an error's text is rustls' text of an alert about the client's certificate. In TLS 1.3
+/// the alert follows the handshake, so it ends the first call, through errors of HTTP/2 that keep
+/// only its text. An endpoint that sends it has executed nothing.
+fn is_certificate_alert(text: &str) -> bool {
+    let alert = text.split_once("received fatal alert: ").map(|(_, alert)| alert);
+    alert.is_some_and(|alert| alert.contains("Certificate") || alert.starts_with("UnknownCA"))
 }
 
 /// Whether a code proves that the request was not executed and never will be. A server that lost

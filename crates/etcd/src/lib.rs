@@ -23,6 +23,7 @@ mod horizon;
 mod leases;
 mod measures;
 mod messages;
+mod opening;
 mod own;
 mod plan;
 mod reading;
@@ -37,5 +38,6 @@ mod writing;
 
 pub use error::Error;
 pub use measures::{Calls, LEASE_BOUNDS, Lists, Measures, Method, REQUEST_BOUNDS, Requests};
-pub use store::{EtcdOpening, EtcdStore, Options, open};
+pub use opening::{EtcdOpening, open};
+pub use store::{EtcdStore, Options};
 pub use tls::Tls;

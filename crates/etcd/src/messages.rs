@@ -266,4 +266,7 @@ pub(crate) struct StatusResponse {
     pub(crate) version: String,
     #[prost(int64, tag = "3")]
     pub(crate) db_size: i64,
+    /// What is wrong with the member: that it has no leader, alarms.
+    #[prost(string, repeated, tag = "8")]
+    pub(crate) errors: Vec<String>,
 }

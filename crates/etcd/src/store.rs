@@ -5,34 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_store::{
-    At, BoxFuture, Error, Follower, Group, Grouping, Key, Layout, Opening, Record, Revision, Store,
-    StoredState, Transformer,
+    At, BoxFuture, Error, Follower, Group, Grouping, Key, Record, Revision, Store, StoredState,
+    Transformer,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::timeout;
 
-use crate::assembly::{Progress, progress_of};
+use crate::assembly::Progress;
 use crate::backup::EtcdState;
-use crate::client::{Client, Etcd};
 use crate::compaction;
-use crate::error::Error as EtcdError;
 use crate::feed::{self, Feed, Job, Publisher};
 use crate::following;
 use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
 use crate::leases::{Leases, REUSE};
 use crate::measures::Measures;
-use crate::messages::ResponseHeader;
+use crate::opening::{Begin, EtcdOpening};
 use crate::own::Own;
 use crate::plan::grouping;
 use crate::reading::{Reading, read_error, readable_number};
 use crate::tls::Tls;
-use crate::translation::{Translation, revision};
+use crate::translation::revision;
 use crate::writing::Writing;
-
-/// How long opening may take before the state is read.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The most concurrent writes; further ones wait.
 const WRITES_MAX: u32 = 4096;
@@ -46,6 +40,9 @@ pub struct Options {
     pub tls: Tls,
     /// The prefix of all keys.
     pub prefix: String,
+    /// Whether opening waits for an etcd that does not respond yet, as a server does that starts at
+    /// the same time.
+    pub waits: bool,
     /// Encrypts values; `None` to store them in plain text.
     pub transformer: Option<Arc<dyn Transformer>>,
     /// The interval of compactions, each of which one server of the database does; `None` for
@@ -70,6 +67,7 @@ impl Default for Options {
             endpoints: Vec::new(),
             tls: Tls::default(),
             prefix: "/registry".to_owned(),
+            waits: true,
             transformer: None,
             compaction_interval: Some(Duration::from_secs(300)),
             lease_reuse: REUSE,
@@ -78,123 +76,6 @@ impl Default for Options {
             size_interval: Some(Duration::from_secs(30)),
             measures: Arc::default(),
         }
-    }
-}
-
-/// Connects to etcd and reads its oldest and newest revisions.
-pub async fn open(options: &Options, layout: Arc<dyn Layout>) -> Result<EtcdOpening, EtcdError> {
-    let etcd = Arc::new(Client::new(&options.endpoints, &options.tls, &options.measures)?);
-    EtcdOpening::new(etcd, options.clone(), layout).await
-}
-
-/// A store on etcd whose state is not read yet.
-pub struct EtcdOpening {
-    reading: Reading,
-    options: Options,
-    progress: Progress,
-    floor: Revision,
-    header: ResponseHeader,
-}
-
-impl EtcdOpening {
-    pub(crate) async fn new(
-        etcd: Arc<dyn Etcd>,
-        options: Options,
-        layout: Arc<dyn Layout>,
-    ) -> Result<Self, EtcdError> {
-        let translation = Translation::new(layout, options.transformer.clone(), &options.prefix);
-        let reading = Reading { etcd, translation, measures: options.measures.clone() };
-        let begin = async {
-            let status = reading.etcd.status().await?;
-            let floor = reading.floor().await?;
-            let header = reading.header().await?;
-            Ok((progress_of(&status.version), floor, header))
-        };
-        let begun = timeout(OPEN_TIMEOUT, begin).await;
-        let expired = || Err(EtcdError::Unreachable(format!("no answer in {OPEN_TIMEOUT:?}")));
-        let (progress, floor, header) = begun.unwrap_or_else(|_| expired())?;
-        // A backup that is restored between the two reads may be older than the floor.
-        let floor = floor.min(revision(header.revision));
-        Ok(Self { reading, options, progress, floor, header })
-    }
-
-    /// Returns the newest state for a backup, without a store. If another server compacts the state
-    /// away while it is read, reading fails.
-    pub fn stored_state(self) -> Box<dyn StoredState> {
-        let horizon = Arc::new(Horizon::new(self.floor, revision(self.header.revision)));
-        Box::new(EtcdState::new(self.reading, self.options.transformer, horizon.pin_head()))
-    }
-
-    /// Starts the tasks of the store, which needs a runtime.
-    pub(crate) fn start(self) -> EtcdStore {
-        let Self { reading, options, progress, floor, header } = self;
-        let horizon = Arc::new(Horizon::new(floor, revision(header.revision)));
-        let health = Health::new(options.health_timeout, options.ready_timeout);
-        let (own, health) = (Arc::new(Own::default()), Arc::new(health));
-        let (jobs, queue) = feed::jobs();
-        let (fresh, waiters) = health::waiters();
-        let feed = Feed {
-            reading: reading.clone(),
-            progress,
-            horizon: horizon.clone(),
-            health: health.clone(),
-            jobs: jobs.clone(),
-            room: feed::room(),
-        };
-        let publisher = Publisher {
-            reading: reading.clone(),
-            own: own.clone(),
-            horizon: horizon.clone(),
-            jobs: queue,
-            recipients: Vec::new(),
-            resets: 0,
-        };
-        let mut tasks = JoinSet::new();
-        tasks.spawn(feed.run(header));
-        tasks.spawn(publisher.run());
-        tasks.spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters));
-        if let Some(interval) = options.size_interval {
-            tasks.spawn(health::measure(reading.clone(), health.clone(), interval));
-        }
-        if let Some(interval) = options.compaction_interval {
-            tasks.spawn(compaction::run(reading.clone(), horizon.clone(), interval));
-        }
-        let leases = Leases::new(options.lease_reuse, options.measures);
-        let writing = Writing {
-            reading: reading.clone(),
-            horizon: horizon.clone(),
-            own,
-            leases,
-            grouping: grouping(header.cluster_id),
-        };
-        EtcdStore {
-            reading,
-            progress,
-            horizon,
-            tasks: tokio::spawn(health::supervise(tasks, health.clone())),
-            health,
-            writing: Arc::new(writing),
-            permits: Arc::new(Semaphore::new(WRITES_MAX as usize)),
-            jobs,
-            fresh,
-        }
-    }
-}
-
-impl Opening for EtcdOpening {
-    fn floor(&self) -> Revision {
-        self.floor
-    }
-
-    fn read_to(
-        self: Box<Self>,
-        follower: Arc<dyn Follower>,
-    ) -> BoxFuture<'static, Result<Arc<dyn Store>, Error>> {
-        Box::pin(async move {
-            let store = self.start();
-            store.follow(follower).await?;
-            Ok(Arc::new(store) as Arc<dyn Store>)
-        })
     }
 }
 
@@ -352,6 +233,61 @@ impl Store for EtcdStore {
 }
 
 impl EtcdStore {
+    /// Starts the tasks of the store, which needs a runtime.
+    pub(crate) fn start(opening: EtcdOpening) -> Self {
+        let EtcdOpening { reading, options, begin: Begin { progress, floor, header } } = opening;
+        let horizon = Arc::new(Horizon::new(floor, revision(header.revision)));
+        let health = Health::new(options.health_timeout, options.ready_timeout);
+        let (own, health) = (Arc::new(Own::default()), Arc::new(health));
+        let (jobs, queue) = feed::jobs();
+        let (fresh, waiters) = health::waiters();
+        let feed = Feed {
+            reading: reading.clone(),
+            progress,
+            horizon: horizon.clone(),
+            health: health.clone(),
+            jobs: jobs.clone(),
+            room: feed::room(),
+        };
+        let publisher = Publisher {
+            reading: reading.clone(),
+            own: own.clone(),
+            horizon: horizon.clone(),
+            jobs: queue,
+            recipients: Vec::new(),
+            resets: 0,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(feed.run(header));
+        tasks.spawn(publisher.run());
+        tasks.spawn(health::run(reading.clone(), horizon.clone(), health.clone(), waiters));
+        if let Some(interval) = options.size_interval {
+            tasks.spawn(health::measure(reading.clone(), health.clone(), interval));
+        }
+        if let Some(interval) = options.compaction_interval {
+            tasks.spawn(compaction::run(reading.clone(), horizon.clone(), interval));
+        }
+        let leases = Leases::new(options.lease_reuse, options.measures);
+        let writing = Writing {
+            reading: reading.clone(),
+            horizon: horizon.clone(),
+            own,
+            leases,
+            grouping: grouping(header.cluster_id),
+        };
+        Self {
+            reading,
+            progress,
+            horizon,
+            tasks: tokio::spawn(health::supervise(tasks, health.clone())),
+            health,
+            writing: Arc::new(writing),
+            permits: Arc::new(Semaphore::new(WRITES_MAX as usize)),
+            jobs,
+            fresh,
+        }
+    }
+
     /// Returns the revision to read at, for errors and for etcd.
     fn at(&self, at: At) -> Result<(Option<Revision>, Option<i64>), Error> {
         match at {

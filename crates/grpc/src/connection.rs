@@ -20,7 +20,7 @@ use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
-use crate::failure::{Code, Failure, ending};
+use crate::failure::{Code, Failure, ending, with_causes};
 use crate::framing::{framed, unframed};
 
 /// A connection; calls on it may run concurrently.
@@ -58,7 +58,7 @@ impl Connection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let handshake = builder.handshake(TokioIo::new(socket)).await;
-        let (sender, connection) = handshake.map_err(Failure::unsent)?;
+        let (sender, connection) = handshake.map_err(|why| Failure::unsent(with_causes(&why)))?;
         // The task ends with its senders, or when the service disconnects; the next call detects
         // that.
         tokio::spawn(connection);
@@ -120,11 +120,11 @@ impl Connection {
             .body(body)
             .map_err(Failure::unsent)?;
         let mut sender = self.sender.clone();
-        sender.ready().await.map_err(Failure::unsent)?;
+        sender.ready().await.map_err(|why| Failure::unsent(with_causes(&why)))?;
         let response =
             sender.send_request(request).await.map_err(|why| match why.is_canceled() {
-                true => Failure::unsent(why),
-                false => Failure::lost(Code::UNAVAILABLE, why),
+                true => Failure::unsent(with_causes(&why)),
+                false => Failure::lost(Code::UNAVAILABLE, with_causes(&why)),
             })?;
         let (head, body) = response.into_parts();
         if head.status != StatusCode::OK {
@@ -185,7 +185,9 @@ impl Responses {
                         };
                     }
                 },
-                Some(Err(why)) => return Err(Failure::lost(Code::UNAVAILABLE, why)),
+                Some(Err(why)) => {
+                    return Err(Failure::lost(Code::UNAVAILABLE, with_causes(&why)));
+                }
                 None => {
                     let why = "the response ended before its trailers";
                     return Err(lost(Code::UNAVAILABLE, why));

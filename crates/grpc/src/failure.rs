@@ -1,5 +1,6 @@
 //! Why a call failed, and whether the service may have executed it.
 
+use std::error::Error;
 use std::fmt;
 
 use http::{HeaderMap, StatusCode};
@@ -37,6 +38,13 @@ impl Failure {
     pub fn lost(code: Code, why: impl fmt::Display) -> Self {
         Self { code, message: why.to_string(), stage: Stage::Lost }
     }
+}
+
+/// Returns an error's text with the texts of its causes: hyper's errors name only the layer that
+/// failed.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// A gRPC status code.

@@ -91,9 +91,6 @@ pub enum Error {
     /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] pintle_store::Error),
-    /// etcd does not answer or cannot be used.
-    #[error("--etcd-servers: {0}")]
-    Etcd(#[from] pintle_etcd::Error),
     /// A bootstrap object cannot be created.
     #[error("cannot create or update a bootstrap object: {reason}")]
     Bootstrap {

@@ -25,7 +25,7 @@ use pintle_controllers::definitions::Definitions;
 use pintle_registry::admission::Chain;
 use pintle_registry::{Options, Registry, ResourceDefinition};
 use pintle_store::Opening;
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -96,8 +96,8 @@ impl Server {
         config.check()?;
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
-        // The server listens early: an address in use is the most frequent reason of a failure.
-        let (listener, address) = listen((config.bind_address, config.secure_port).into())?;
+        // An address in use is the most frequent reason of a failure, so it is noticed early.
+        let (socket, address) = bind((config.bind_address, config.secure_port).into())?;
         store::check_directories(&config)?;
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
         let dialers = Dialers::new(&config.egress)?;
@@ -105,6 +105,8 @@ impl Server {
         let encryption = Encryption::open(config.encryption.as_ref()).await?;
         let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
+        // Clients are refused, and not kept waiting, while the server waits for etcd.
+        let listener = socket.listen(BACKLOG).map_err(|why| Error::Listen { address, why })?;
         let webhooks = Arc::new(Webhooks::new(services.clone(), dialers.clone()));
         let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
         measured.encryption = encryption.as_ref().map(Encryption::current);
@@ -230,22 +232,20 @@ impl Drop for Running {
     }
 }
 
-/// Listens on an address, and returns the address with its actual port: port 0 takes a free one.
-fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    use tokio::net::TcpSocket;
+/// Takes an address, and returns it with its actual port: port 0 takes a free one.
+fn bind(wanted: SocketAddr) -> Result<(TcpSocket, SocketAddr), Error> {
     let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let listening = socket.and_then(|socket| {
+    let bound = socket.and_then(|socket| {
         socket.set_reuseaddr(true)?; // a restart must not wait for connections in TIME_WAIT
         if wanted.is_ipv6() && wanted.ip().is_unspecified() {
             // `::` is all addresses of IPv4, too, whatever the system's default is.
             rustix::net::sockopt::set_ipv6_v6only(&socket, false)?;
         }
         socket.bind(wanted)?;
-        let listener = socket.listen(BACKLOG)?;
-        let address = listener.local_addr()?;
-        Ok((listener, address))
+        let address = socket.local_addr()?;
+        Ok((socket, address))
     });
-    listening.map_err(|why| Error::Listen { address: wanted, why })
+    bound.map_err(|why| Error::Listen { address: wanted, why })
 }
 
 /// The certificates and the parts that depend on them.

@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 use super::model::{Access, History, Model, Random};
 use super::plain;
 use crate::messages::{Event, EventType};
-use crate::store::{EtcdOpening, EtcdStore, Options};
+use crate::opening::EtcdOpening;
+use crate::store::{EtcdStore, Options};
 use crate::translation::Translation;
 
 /// The number of seeds. `PINTLE_ETCD_SEEDS` sets another number or a range (`17..18`).
@@ -214,7 +215,7 @@ pub(super) async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
     loop {
         let opening = EtcdOpening::new(Arc::new(Access(model.clone())), options.clone(), plain());
         if let Ok(opening) = opening.await {
-            return Arc::new(opening.start());
+            return Arc::new(EtcdStore::start(opening));
         }
     }
 }

@@ -375,7 +375,8 @@ impl Etcd for Access {
 
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>> {
         let header = self.0.state.lock().header;
-        let status = StatusResponse { header, version: self.0.version.to_owned(), db_size: 1 };
+        let version = self.0.version.to_owned();
+        let status = StatusResponse { header, version, db_size: 1, errors: Vec::new() };
         Box::pin(std::future::ready(Ok(status)))
     }
 

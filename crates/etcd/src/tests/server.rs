@@ -12,7 +12,8 @@ use tokio::time::{Instant, sleep};
 
 use super::plain;
 use crate::client::{Client, Etcd};
-use crate::store::{EtcdOpening, EtcdStore, Options};
+use crate::opening::EtcdOpening;
+use crate::store::{EtcdStore, Options};
 use crate::tls::Tls;
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -85,7 +86,7 @@ impl Server {
 
     pub(super) async fn store_with(&self, options: Options) -> EtcdStore {
         let client = Client::new(&options.endpoints, &options.tls, &options.measures).unwrap();
-        EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap().start()
+        EtcdStore::start(EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap())
     }
 
     /// Kills the server, as a machine failure would.

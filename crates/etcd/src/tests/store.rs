@@ -19,7 +19,8 @@ use super::Plain;
 use super::server::Server;
 use crate::client::{Client, Etcd};
 use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
-use crate::store::{EtcdOpening, EtcdStore};
+use crate::opening::{EtcdOpening, open};
+use crate::store::{EtcdStore, Options};
 use crate::tls::Tls;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -271,7 +272,7 @@ async fn a_key_with_a_lifetime_expires() {
     let Some(server) = Server::start().await else { return };
     let layout = Arc::new(Plain { lifetime: Some(Duration::from_secs(1)) });
     let client = Arc::new(server.client());
-    let store = EtcdOpening::new(client, server.options(), layout).await.unwrap().start();
+    let store = EtcdStore::start(EtcdOpening::new(client, server.options(), layout).await.unwrap());
     let calls = followed(&store).await;
     store.commit_one(create("fleeting/1", "x")).await.unwrap();
     store.commit_one(create("lasting/1", "x")).await.unwrap();
@@ -418,4 +419,28 @@ async fn unreachable_endpoints_are_skipped() {
     let unreachable = Client::new(&[down], &Tls::default(), &Arc::default()).unwrap();
     let error = unreachable.status().await.unwrap_err();
     assert!(matches!(error, crate::Error::Unreachable(_)), "{error}");
+}
+
+/// A server may start before its etcd, and must outlive the failures of etcd.
+#[tokio::test]
+async fn opening_waits_until_etcd_responds() {
+    let Some(mut server) = Server::start().await else { return };
+    server.kill();
+    let layout = Arc::new(Plain::default());
+    let impatient = Options { waits: false, ..server.options() };
+    assert!(open(&impatient, layout.clone()).await.is_err(), "etcd is down");
+    let options = server.options();
+    let opening = tokio::spawn(async move { open(&options, layout).await });
+    sleep(Duration::from_secs(1)).await;
+    assert!(!opening.is_finished());
+    server.restart().await;
+    let store = EtcdStore::start(opening.await.unwrap().unwrap());
+    store.commit_one(create("a/1", "x")).await.unwrap();
+    server.kill();
+    let deadline = Instant::now() + TIMEOUT;
+    while store.check().is_ok() && Instant::now() < deadline {
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert!(store.check().is_err(), "etcd is down");
+    assert_eq!(store.check_life(), Ok(()), "another start of the server would not help");
 }

@@ -2,12 +2,21 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use tokio::time::timeout;
 
+use super::plain;
 use super::server::Server;
 use crate::client::{Client, Etcd};
+use crate::error::Error;
+use crate::opening::open;
+use crate::store::Options;
 use crate::tls::Tls;
+
+/// Less than the time for which opening waits.
+const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// The CA, and a certificate that it signed with its key; all PEM.
 struct Signed {
@@ -79,14 +88,25 @@ async fn client_and_server_verify_each_others_certificates() {
     let good = Client::new(&endpoints, &tls(&client, Some(&client)), &Arc::default()).unwrap();
     super::server::ready(&good).await;
     assert!(good.status().await.unwrap().version.starts_with("3."));
-    for (why, tls) in [
-        ("no client certificate", tls(&client, None)),
-        ("one of another CA", tls(&client, Some(&stranger))),
-        ("a server that is not trusted", tls(&stranger, Some(&client))),
+    for (why, tls, is_expected) in [
+        ("no client certificate", tls(&client, None), of_client as fn(&Error) -> bool),
+        ("one of another CA", tls(&client, Some(&stranger)), of_client),
+        ("a server that is not trusted", tls(&stranger, Some(&client)), of_server),
     ] {
-        let client = Client::new(&endpoints, &tls, &Arc::default()).unwrap();
-        assert!(client.status().await.is_err(), "{why}");
+        let endpoints = endpoints.to_vec();
+        let options = Options { endpoints, tls, ..Options::default() };
+        let opened = timeout(AT_ONCE, open(&options, plain())).await;
+        let error = opened.expect("it does not wait").err().expect(why);
+        assert!(is_expected(&error), "{why}: {error:?}");
     }
+}
+
+const fn of_client(error: &Error) -> bool {
+    matches!(error, Error::ClientCertificate(_))
+}
+
+const fn of_server(error: &Error) -> bool {
+    matches!(error, Error::ServerCertificate(_))
 }
 
 #[test]
@@ -99,7 +119,7 @@ fn invalid_certificates_are_reported() {
     ] {
         let error =
             Client::new(&["https://127.0.0.1:1".to_owned()], &tls, &Arc::default()).err().unwrap();
-        assert!(matches!(error, crate::Error::Configuration(_)), "{error}");
+        assert!(matches!(error, Error::Configuration(_)), "{error}");
     }
     for endpoints in [&["127.0.0.1:2379"][..], &["ftp://a"], &["http://"], &[]] {
         let endpoints: Vec<_> = endpoints.iter().map(|url| (*url).to_owned()).collect();

@@ -38,8 +38,12 @@ impl BackupEtcd {
         encryption: Option<EncryptionFile>,
     ) -> Result<Self, Error> {
         let encryption = Encryption::open(encryption.as_ref()).await?;
-        let options =
-            pintle_etcd::Options { compaction_interval: None, size_interval: None, ..etcd.clone() };
+        let options = pintle_etcd::Options {
+            waits: false,
+            compaction_interval: None,
+            size_interval: None,
+            ..etcd.clone()
+        };
         let opening = open_etcd(&Config::default(), &options, encryption.as_ref()).await?;
         Ok(Self { opening, encryption })
     }

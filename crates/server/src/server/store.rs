@@ -82,7 +82,33 @@ pub(super) async fn open_etcd(
     let layout = pintle_layout::Upstream::new(kinds, config.storage_media_type, event_ttl);
     let transformer = encryption.map(Encryption::transformer);
     let options = pintle_etcd::Options { transformer, ..etcd.clone() };
-    Ok(pintle_etcd::open(&options, Arc::new(layout)).await?)
+    let opened = pintle_etcd::open(&options, Arc::new(layout)).await;
+    opened.map_err(|why| Error::Flag { flag: "etcd-servers", reason: with_remedy(&why) })
+}
+
+/// Returns the text of an error of etcd, with a remedy.
+fn with_remedy(error: &pintle_etcd::Error) -> String {
+    use pintle_etcd::Error as E;
+    let remedy = match error {
+        E::ServerCertificate(_) => {
+            "the certificate must be valid for the host of the URL, and signed by an authority of \
+             --etcd-cafile"
+        }
+        E::ClientCertificate(_) => {
+            "etcd requires a valid certificate of an authority that it trusts: --etcd-certfile and \
+             --etcd-keyfile"
+        }
+        E::Refused { .. } => {
+            "if etcd has users, one of them must be the common name of --etcd-certfile, and may \
+             read and write below --etcd-prefix and at compact_rev_key"
+        }
+        E::Unreachable(_) | E::Lost(_) => {
+            "check the URLs, and that most members of etcd are running; https:// is for members \
+             that serve TLS"
+        }
+        _ => return error.to_string(),
+    };
+    format!("{error}; {remedy}")
 }
 
 /// Returns the store's directory in a data directory.
