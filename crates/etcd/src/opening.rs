@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use pintle_grpc::Code;
 use pintle_store::{BoxFuture, Error as StoreError, Follower, Layout, Opening};
 use pintle_store::{Revision, Store, StoredState, Transformer};
 use tokio::time::{Instant, sleep, timeout};
@@ -126,12 +127,19 @@ async fn attempts(reading: &Reading, waits: bool, failure: &Mutex<Error>) -> Res
 }
 
 async fn attempt(reading: &Reading, failure: &Mutex<Error>) -> Result<Begin, Error> {
-    let status = reading.etcd.status().await?;
-    if let Some(why) = status.errors.into_iter().next() {
-        // A member without a leader may get one while it is asked.
-        *failure.lock() = Error::Lost(why);
-    }
-    let progress = progress_of(&status.version);
+    let progress = match reading.etcd.status().await {
+        Ok(status) => {
+            if let Some(why) = status.errors.into_iter().next() {
+                // A member without a leader may get one while it is asked.
+                *failure.lock() = Error::Lost(why);
+            }
+            progress_of(&status.version)
+        }
+        // etcd 3.6 tells its version only to users with the role root. Its older releases, which
+        // tell everyone, are those whose progress is not reliable.
+        Err(Error::Refused { code: Code::PERMISSION_DENIED, .. }) => Progress::Requested,
+        Err(error) => return Err(error),
+    };
     let floor = reading.floor().await?;
     let header = reading.header().await?;
     // A backup that is restored between the two reads may be older than the floor.

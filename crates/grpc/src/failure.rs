@@ -83,6 +83,8 @@ impl Code {
     pub const DEADLINE_EXCEEDED: Self = Self(4);
     /// What the call names does not exist.
     pub const NOT_FOUND: Self = Self(5);
+    /// The caller may not make the call.
+    pub const PERMISSION_DENIED: Self = Self(7);
     /// The service lacks space, or too many requests are in progress.
     pub const RESOURCE_EXHAUSTED: Self = Self(8);
     /// A number is outside of what exists.

@@ -11,10 +11,12 @@ use tokio::time::{Instant, sleep};
 
 use super::campaign::{Calls, caught_up, check_calls, follow, open};
 use super::model::{Access, Model, SLOW};
+use super::plain;
 use crate::client::Etcd;
 use crate::leases::{Leases, REUSE};
 use crate::messages::{Operation, PutRequest, RequestOp, TxnRequest};
-use crate::store::EtcdStore;
+use crate::opening::EtcdOpening;
+use crate::store::{EtcdStore, Options};
 
 /// The number of writes that a test's store has made at the beginning.
 const WRITES: i64 = 8;
@@ -74,6 +76,21 @@ async fn a_restored_backup_is_read_anew_after_a_watch_that_does_not_end() {
     caught_up(&store).await;
     check_calls(&model, &calls);
     assert_eq!(store.floor(), Revision(3));
+}
+
+/// etcd 3.6 tells its status only to users with the role root.
+#[tokio::test(start_paused = true)]
+async fn a_store_does_not_need_the_status() {
+    let model = Model::new(1, "3.6.8");
+    model.stop_faults();
+    model.set_faults(|faults| faults.denies_status = true);
+    let etcd = Arc::new(Access(model.clone()));
+    let opening = EtcdOpening::new(etcd, Options::default(), plain()).await.unwrap();
+    let (store, calls) = (EtcdStore::start(opening), Arc::new(Calls::default()));
+    follow(&store, &calls).await;
+    store.commit(create("1")).await.unwrap();
+    caught_up(&store).await;
+    check_calls(&model, &calls);
 }
 
 /// A follower with a bug.

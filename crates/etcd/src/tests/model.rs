@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pintle_grpc::Code;
 use pintle_store::BoxFuture;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -53,6 +54,8 @@ pub(super) struct Faults {
     pub(super) failing_lists: usize,
     /// Whether new watches receive nothing and do not end.
     pub(super) has_mute_watches: bool,
+    /// Whether the store's user may not ask for the status.
+    pub(super) denies_status: bool,
     /// The TTL of leases that take long to be granted, and then are not.
     pub(super) slow_ttl: Option<i64>,
 }
@@ -374,10 +377,13 @@ impl Etcd for Access {
     }
 
     fn status(&self) -> BoxFuture<'_, Result<StatusResponse, Error>> {
-        let header = self.0.state.lock().header;
+        let state = self.0.state.lock();
+        let (header, is_denied) = (state.header, state.faults.denies_status);
         let version = self.0.version.to_owned();
         let status = StatusResponse { header, version, db_size: 1, errors: Vec::new() };
-        Box::pin(std::future::ready(Ok(status)))
+        let message = "etcdserver: permission denied".to_owned();
+        let denied = || Err(Error::Refused { code: Code::PERMISSION_DENIED, message });
+        Box::pin(std::future::ready(if is_denied { denied() } else { Ok(status) }))
     }
 
     fn leave_watched(&self) {} // there is one member
