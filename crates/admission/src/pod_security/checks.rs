@@ -5,15 +5,7 @@ use std::fmt;
 use pintle_value::Value;
 
 use super::policy::{Level, Policy, Version};
-use super::rules as r;
-
-/// A violation by a pod or a pod template.
-pub(super) struct Violation {
-    /// A short reason without details of the pod.
-    pub(super) reason: &'static str,
-    /// The details.
-    pub(super) detail: String,
-}
+use super::rules::{self as r, Violation};
 
 /// Checks a pod, or a template with metadata and spec.
 type Rule = fn(&Value) -> Option<Violation>;

@@ -6,12 +6,19 @@ use pintle_meta::object;
 use pintle_meta::quote::quote;
 use pintle_value::{Map, Str, Value};
 
-use super::checks::Violation;
 use super::offenders::{
     Offenders, Values, containers, containers_that, counted, given, is_true, name, named, quoted,
     setters_that,
 };
 use crate::pods::items;
+
+/// A violation by a pod or a pod template.
+pub(super) struct Violation {
+    /// A short reason without details of the pod.
+    pub(super) reason: &'static str,
+    /// The details.
+    pub(super) detail: String,
+}
 
 fn violation(reason: &'static str, detail: String) -> Option<Violation> {
     Some(Violation { reason, detail })
