@@ -7,6 +7,7 @@
 //! Where upstream's result depends on the order in which Go iterates over a map, ours is the result
 //! for sorted keys: directives come before values.
 
+mod items;
 mod lists;
 mod order;
 #[cfg(test)]
@@ -166,7 +167,7 @@ impl Merger<'_> {
             let merge_key = &field.patch.merge_key;
             let (now, new) = (or_empty(&current), or_empty(&change));
             order::check(new, &order, merge_key)?;
-            let kind = lists::item_kind(&[now, new]);
+            let kind = items::item_kind(&[now, new]);
             let merges = field.patch.merge && current.is_some();
             let before = lists::original_positions(now, if merges { new } else { &[] }, merge_key);
 

@@ -7,7 +7,7 @@ use pintle_value::Value;
 
 use super::{
     PATCH, SET_ORDER,
-    lists::{Key, key},
+    items::{Key, key},
 };
 use crate::Error;
 

@@ -22,7 +22,7 @@ pub(crate) use codec::{Record, Source, read, record, take, write};
 pub(crate) use conflict::Conflicts;
 pub(crate) use owned::Owned;
 pub use scale::ScaleOwnership;
-pub(crate) use write::{Failure, apply, create, grant, update};
+pub(crate) use write::{apply, create, grant, update};
 
 use super::fieldset::{FieldSet, Filter};
 use super::typed::Typing;
@@ -129,4 +129,15 @@ impl<'a> Kind<'a> {
         }
         self.versions.convert(object.into_owned(), from, to).map(Cow::Owned)
     }
+}
+
+/// Why a write cannot be tracked or applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Other managers own fields that the apply would change.
+    Conflict(Conflicts),
+    /// The object has items that cannot be identified, so no manager can own its fields.
+    Untyped,
+    /// Any other failure, with upstream's message.
+    Other(String),
 }

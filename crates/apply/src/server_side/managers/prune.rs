@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use pintle_value::{Str, Value};
 
-use super::write::Failure;
-use super::{FieldSet, Kind, Managers, Owned};
+use super::{Failure, FieldSet, Kind, Managers, Owned};
 use crate::server_side::typed::{Typing, field_set, remove, with_named_fields};
 
 /// Removes from `merged`, which is of the version of `now`, the fields that an applier had applied

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use pintle_value::{Str, Value};
 
-use super::{Conflicts, FieldSet, Identity, Kind, Managers, Owned, prune};
+use super::{Conflicts, Failure, FieldSet, Identity, Kind, Managers, Owned, prune};
 use crate::server_side::fieldset::{Filter, order};
 use crate::server_side::typed::{self, Comparison, Exclusions};
 
@@ -29,17 +29,6 @@ static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
         &["metadata", "resourceVersion"],
     ])
 });
-
-/// Why a write cannot be tracked or applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// Other managers own fields that the apply would change.
-    Conflict(Conflicts),
-    /// The object has items that cannot be identified, so no manager can own its fields.
-    Untyped,
-    /// Any other failure, with upstream's message.
-    Other(String),
-}
 
 /// Removes the fields that differ between two objects of `api_version` from their managers. Returns
 /// the fields that the write of `identity` set and will own.
