@@ -4,14 +4,16 @@
 //! upstream: `NodeRestriction`), because an authorizer does not see these contents.
 
 mod graph;
+mod object;
 mod references;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 
-use graph::Sort;
-pub use graph::{Graph, Kind, Object};
+pub use graph::Graph;
+use object::Sort;
+pub use object::{Kind, Object};
 
 use crate::rbac::Rule;
 use crate::{Attributes, Decision, Objects, Rules, Ruling, Subject, User};

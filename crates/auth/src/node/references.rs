@@ -2,7 +2,7 @@
 
 use pintle_value::Value;
 
-use super::graph::{Object, Sort};
+use super::object::{Object, Sort};
 
 /// The annotation of a mirror pod, which represents a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
