@@ -1,7 +1,9 @@
 //! The cost of calls at run time.
 
-use super::call::{compares_lengths, is_sort, selector_cost, sets_factor, traversal};
-use super::{Estimate, LIST, PATTERN, TRAVERSAL, scaled};
+use super::{
+    Estimate, LIST, PATTERN, TRAVERSAL, compares_lengths, fixed, is_sort, scaled, selector_cost,
+    sets_factor, traversal,
+};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Overload;
@@ -51,32 +53,6 @@ pub(crate) enum Actual {
     Flatten,
     /// Each pair of items of the argument with this index.
     SelfCompare(usize),
-}
-
-/// Fixed costs.
-pub(super) fn fixed(name: &str, overload: &str) -> Option<u64> {
-    match name {
-        // The limit of one evaluation allows two authorization checks.
-        "check" => Some(350_000),
-        "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
-        | "allowed" | "reason" | "error" | "errored" => Some(1),
-        "ip" if overload == "cidr_ip" => Some(1),
-        "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast" => Some(1),
-        "format.named" => Some(1),
-        "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan"
-        | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" => Some(1),
-        "getScheme" | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => {
-            Some(1)
-        }
-        _ => None,
-    }
 }
 
 impl Actual {

@@ -1,7 +1,10 @@
 //! The estimated cost of calls.
 
 use super::estimate::Estimator;
-use super::{Estimate, LIST, PATTERN, Part, STRUCT, TRAVERSAL, declared_size, scaled};
+use super::{
+    Estimate, LIST, PATTERN, Part, TRAVERSAL, compares_lengths, declared_size, fixed, is_sort,
+    selector_cost, sets_factor,
+};
 use crate::ast::{Call, Expr, Literal};
 use crate::types::Type;
 
@@ -123,7 +126,7 @@ impl Estimator<'_> {
         let text = |size: Estimate| size.scaled(TRAVERSAL);
         let once = |size: Estimate| CallEstimate::cost(text(size));
         let name = self.checked.function(expr).unwrap_or_default();
-        if let Some(cost) = super::actual::fixed(name, overload) {
+        if let Some(cost) = fixed(name, overload) {
             return Some(CallEstimate::fixed(cost));
         }
         match (name, target, args) {
@@ -330,33 +333,6 @@ impl Estimator<'_> {
     }
 }
 
-/// Comparisons that may traverse their whole shorter operand.
-pub(super) fn compares_lengths(overload: &str) -> bool {
-    matches!(overload, "equals" | "not_equals")
-        || ["less", "less_equals", "greater", "greater_equals"].iter().any(|name| {
-            let rest = overload.strip_prefix(name);
-            matches!(rest, Some("_string" | "_bytes"))
-        })
-}
-
-/// Selectors become lists of requirements; the shortest requirement has two characters.
-pub(super) fn selector_cost(size: Estimate) -> Estimate {
-    let requirements = size.scaled(0.5).scaled((LIST + STRUCT) as f64);
-    Estimate::fixed(LIST).plus(size.scaled(TRAVERSAL)).plus(requirements)
-}
-
-pub(super) fn sets_factor(overload: &str) -> Option<f64> {
-    match overload {
-        "list_sets_contains_list" | "list_sets_intersects_list" => Some(1.0),
-        "list_sets_equivalent_list" => Some(2.0),
-        _ => None,
-    }
-}
-
-pub(super) fn is_sort(overload: &str, suffix: &str) -> bool {
-    overload.starts_with("list_") && overload.ends_with(suffix)
-}
-
 /// The cost factor of comparing each item with each other; texts are traversed for that.
 fn sort_factor(overload: &str) -> f64 {
     let is_text = overload.starts_with("list_string_") || overload.starts_with("list_bytes_");
@@ -376,9 +352,4 @@ fn int_or(expr: &Expr, otherwise: u64) -> u64 {
         Some(_) => 0,
         None => otherwise,
     }
-}
-
-/// The cost of one traversal of a text of this size.
-pub(super) fn traversal(size: u64) -> u64 {
-    scaled(size, TRAVERSAL)
 }

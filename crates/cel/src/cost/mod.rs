@@ -68,6 +68,65 @@ fn scaled(n: u64, factor: f64) -> u64 {
     (n as f64 * factor).ceil() as u64
 }
 
+/// The cost of one traversal of a text of this size.
+fn traversal(size: u64) -> u64 {
+    scaled(size, TRAVERSAL)
+}
+
+/// The cost of a function whose arguments do not matter.
+fn fixed(name: &str, overload: &str) -> Option<u64> {
+    match name {
+        // The limit of one evaluation allows two authorization checks.
+        "check" => Some(350_000),
+        "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
+        | "allowed" | "reason" | "error" | "errored" => Some(1),
+        "ip" if overload == "cidr_ip" => Some(1),
+        "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast" => Some(1),
+        "format.named" => Some(1),
+        "sign" | "asInteger" | "isInteger" | "asApproximateFloat" | "isGreaterThan"
+        | "isLessThan" | "compareTo" | "add" | "sub" | "major" | "minor" | "patch" => Some(1),
+        "getScheme" | "getHostname" | "getHost" | "getPort" | "getEscapedPath" | "getQuery" => {
+            Some(1)
+        }
+        _ => None,
+    }
+}
+
+/// Comparisons that may traverse their whole shorter operand.
+fn compares_lengths(overload: &str) -> bool {
+    matches!(overload, "equals" | "not_equals")
+        || ["less", "less_equals", "greater", "greater_equals"].iter().any(|name| {
+            let rest = overload.strip_prefix(name);
+            matches!(rest, Some("_string" | "_bytes"))
+        })
+}
+
+/// Selectors become lists of requirements; the shortest requirement has two characters.
+fn selector_cost(size: Estimate) -> Estimate {
+    let requirements = size.scaled(0.5).scaled((LIST + STRUCT) as f64);
+    Estimate::fixed(LIST).plus(size.scaled(TRAVERSAL)).plus(requirements)
+}
+
+/// The cost factor of comparing each item of a list with each of another.
+fn sets_factor(overload: &str) -> Option<f64> {
+    match overload {
+        "list_sets_contains_list" | "list_sets_intersects_list" => Some(1.0),
+        "list_sets_equivalent_list" => Some(2.0),
+        _ => None,
+    }
+}
+
+fn is_sort(overload: &str, suffix: &str) -> bool {
+    overload.starts_with("list_") && overload.ends_with(suffix)
+}
+
 /// A step from a variable to a part of it.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {

@@ -1,16 +1,13 @@
 //! Lists: Kubernetes' own functions, the list library in version 3, and sets.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::{no_overload, operators};
 use crate::context::Context;
 use crate::error::EvalError;
 use crate::functions::Guard::{Own, Typed};
 use crate::functions::Row;
-use crate::types::declaration::Merge;
-use crate::value::{Eval, List, Val, compare, identity, key_of};
+use crate::value::{Eval, List, Val, compare};
 
 pub(super) const FUNCTIONS: &[Row] = &[
     (
@@ -139,38 +136,6 @@ pub(super) const FUNCTIONS: &[Row] = &[
         &[("list_sets_intersects_list", "list(T), list(T) -> bool")],
     ),
 ];
-
-/// Adds two lists: a concatenation, or a merge if the first list is a set or has keys.
-pub(super) fn add<'a>(a: &List<'a>, b: &List<'a>, context: &mut Context) -> Eval<'a> {
-    let merge = a.merge();
-    if *merge == Merge::Atomic {
-        return Ok(Val::List(List::chain(a.clone(), b.clone())));
-    }
-    let tell = |item: &Val<'a>, context: &mut Context| match merge {
-        Merge::Keys(keys) => key_of(item, keys, context),
-        _ => identity(item, context),
-    };
-    context.work((a.len().saturating_add(b.len())).saturating_mul(16))?;
-    let mut items: Vec<Val<'a>> = a.iter().collect::<Result<_, _>>()?;
-    let mut known = HashMap::new();
-    for (at, item) in items.iter().enumerate() {
-        known.insert(tell(item, context)?, at);
-    }
-    for item in b.iter() {
-        let item = item?;
-        let name = tell(&item, context)?;
-        match known.get(&name) {
-            // A set has the item already; of two objects with the same keys the later one wins.
-            Some(at) if matches!(merge, Merge::Keys(_)) => items[*at] = item,
-            Some(_) => {}
-            None => {
-                known.insert(name, items.len());
-                items.push(item);
-            }
-        }
-    }
-    Ok(Val::List(List::Owned { items: Arc::new(items), merge: Some(merge) }))
-}
 
 /// The items of a list, to be visited or put into another one.
 fn items<'a>(list: &List<'a>, context: &mut Context) -> Result<Vec<Val<'a>>, EvalError> {

@@ -262,7 +262,7 @@ pub(super) fn add<'a>(context: &mut Context, args: &[Val<'a>]) -> Eval<'a> {
             context.work((a.len() + b.len()) as u64)?;
             Ok(Val::Bytes([&**a, &**b].concat().into()))
         }
-        (Val::List(a), Val::List(b)) => super::lists::add(a, b, context),
+        (Val::List(a), Val::List(b)) => a.plus(b, context),
         (Val::Duration(a), Val::Duration(b)) => duration(a.checked_add(*b)),
         (Val::Timestamp(t), Val::Duration(d)) | (Val::Duration(d), Val::Timestamp(t)) => {
             timestamp(t.plus(i128::from(*d)))

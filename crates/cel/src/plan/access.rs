@@ -9,7 +9,7 @@ use crate::error::EvalError;
 use crate::functions::type_value;
 use crate::types::Type;
 use crate::types::declaration::{Field, Object};
-use crate::value::{Eval, List, Map, Text, Val, lift};
+use crate::value::{Eval, Map, Text, Val, lift};
 
 /// A value and a path from it.
 ///
@@ -322,9 +322,4 @@ impl<'a> Map<'a> {
             Self::Owned(_) => None,
         }
     }
-}
-
-/// An item of a list, for loops.
-pub(super) fn item<'a>(list: &List<'a>, index: u64) -> Option<Eval<'a>> {
-    list.get(index)
 }

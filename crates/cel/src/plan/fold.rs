@@ -53,7 +53,7 @@ impl Fold {
     ) -> Result<(), EvalError> {
         for index in 0..list.len() {
             frame.context.work(u64::from(list.depth()))?;
-            let Some(item) = super::access::item(list, index) else { break };
+            let Some(item) = list.get(index) else { break };
             match self.var2 {
                 None => frame.set(self.var, Local::Known(item)),
                 Some(var2) => {

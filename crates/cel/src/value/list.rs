@@ -1,10 +1,13 @@
 //! Lists: of a tree, constructed by an expression, or a concatenation of two.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pintle_value::Value;
 
+use super::convert::{any, identity, key_of};
 use super::{Eval, Val, lift};
+use crate::context::Context;
 use crate::types::declaration::{self, Merge};
 
 /// A list.
@@ -109,8 +112,40 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Adds two lists: a concatenation, or a merge if the first list is a set or has keys.
+    pub(crate) fn plus(&self, other: &Self, context: &mut Context) -> Eval<'a> {
+        let merge = self.merge();
+        if *merge == Merge::Atomic {
+            return Ok(Val::List(Self::chain(self.clone(), other.clone())));
+        }
+        let tell = |item: &Val<'a>, context: &mut Context| match merge {
+            Merge::Keys(keys) => key_of(item, keys, context),
+            _ => identity(item, context),
+        };
+        context.work((self.len().saturating_add(other.len())).saturating_mul(16))?;
+        let mut items: Vec<Val<'a>> = self.iter().collect::<Result<_, _>>()?;
+        let mut known = HashMap::new();
+        for (at, item) in items.iter().enumerate() {
+            known.insert(tell(item, context)?, at);
+        }
+        for item in other.iter() {
+            let item = item?;
+            let name = tell(&item, context)?;
+            match known.get(&name) {
+                // A set has the item already; of two objects with the same keys the later one wins.
+                Some(at) if matches!(merge, Merge::Keys(_)) => items[*at] = item,
+                Some(_) => {}
+                None => {
+                    known.insert(name, items.len());
+                    items.push(item);
+                }
+            }
+        }
+        Ok(Val::List(Self::Owned { items: Arc::new(items), merge: Some(merge) }))
+    }
+
     /// Concatenates two lists.
-    pub(crate) fn chain(first: Self, second: Self) -> Self {
+    fn chain(first: Self, second: Self) -> Self {
         if first.len() == 0 {
             return second;
         }
@@ -127,7 +162,7 @@ impl<'a> Declared<'a> {
     fn lift(self, item: &'a Value) -> Eval<'a> {
         match self {
             Self::Known(list) => lift(item, &list.items),
-            Self::Any => Ok(super::convert::any(item)),
+            Self::Any => Ok(any(item)),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::error::EvalError;
 use crate::time::Timestamp;
 use crate::types::Type;
 
-pub(crate) use convert::{constant, identity, key_of, lift, to_json};
+pub(crate) use convert::{constant, lift, to_json};
 pub(crate) use list::List;
 pub(crate) use made::Made;
 pub(crate) use map::{Key, Map, Owned};
