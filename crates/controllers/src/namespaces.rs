@@ -11,13 +11,14 @@ mod extensions;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use pintle_meta::{Status, object};
-use pintle_registry::request::{WriteOptions, granted};
+use pintle_registry::request::{DeleteOptions, Propagation, WriteOptions, granted};
 use pintle_registry::{Object, Resource};
 use pintle_value::{Str, Value};
 
@@ -69,6 +70,33 @@ fn if_terminating(namespace: &Object) -> Option<Str> {
     terminates.then(|| namespace.name().into())
 }
 
+/// The remaining content of a namespace.
+#[derive(Debug, Default)]
+struct Left {
+    /// The number of objects of each resource: `configmaps.`, `deployments.apps`.
+    objects: BTreeMap<String, usize>,
+    /// The number of objects with each finalizer.
+    finalizers: BTreeMap<String, usize>,
+    /// The errors.
+    failures: Vec<String>,
+    /// The group versions whose servers do not answer, so that their content is unknown.
+    silent: Vec<String>,
+}
+
+impl Left {
+    /// Whether nothing remains, nothing failed, and every server answered.
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.failures.is_empty() && self.silent.is_empty()
+    }
+
+    /// Counts the finalizers of a remaining object.
+    fn count_finalizers(&mut self, object: &Value) {
+        for finalizer in object::finalizers(object) {
+            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+        }
+    }
+}
+
 /// Tries once to finish the deletion of a namespace.
 async fn finish(
     environment: &Environment,
@@ -95,6 +123,11 @@ async fn finish(
     Ok(Progress::Done)
 }
 
+/// Returns the options of the deletions: dependents are deleted in the background.
+fn deletion() -> DeleteOptions {
+    DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() }
+}
+
 /// Whether a namespace is terminating and has this controller's finalizer.
 fn is_ours(namespace: &Value) -> bool {
     object::is_terminating(namespace)
@@ -117,7 +150,7 @@ async fn write_conditions(
     environment: &Environment,
     namespaces: &Arc<Resource>,
     mut namespace: Value,
-    left: &content::Left,
+    left: &Left,
 ) -> Result<(), Status> {
     let context = environment.context(USER);
     let status = namespace.object_entry("status");

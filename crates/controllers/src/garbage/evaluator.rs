@@ -4,7 +4,6 @@
 //! The decisions are those of upstream's collector (`pkg/controller/garbagecollector`). Unlike
 //! upstream's, they read owners from the registry. [`perform`](super::perform()) executes them.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use pintle_registry::request::{DeleteOptions, Propagation};
 use pintle_registry::{Object, Registry, Unreadable};
 use pintle_value::{Str, Value};
 
-use super::extensions::{Extensions, OwnerResource, OwnerStates, Question};
+use super::extensions::{Extensions, OwnerResource, Question};
 use super::graph::{AbsentOwners, Graph, ObjectKey, Waiting};
 use super::kinds::Kinds;
-use super::owners::{self, FOREGROUND, ORPHAN, Owner};
+use super::owners::{self, AllNamed, FOREGROUND, Named, ORPHAN, Owner, OwnerState, OwnerStates};
 use crate::pace::Pace;
 
 /// The data that a decision depends on.
@@ -58,49 +57,6 @@ impl Operation {
         }
     }
 }
-
-/// The state of an owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnerState {
-    Alive,
-    /// No object has this UID.
-    Absent,
-    /// It is being deleted in the foreground and waits for its dependents.
-    Waiting,
-    /// Its kind is not served.
-    Unknown,
-}
-
-/// The object that has an owner's name. It is read once for all references that name it, because
-/// references with other UIDs can name the same object.
-pub(super) struct Named {
-    uid: Str,
-    waits: bool,
-}
-
-impl Named {
-    pub(super) fn of(tree: &Value) -> Self {
-        Self { uid: object::uid(tree).into(), waits: owners::is_finalizing(tree, FOREGROUND) }
-    }
-
-    /// Reads an object of the registry.
-    pub(super) fn read(object: &Object) -> Result<Self, Unreadable> {
-        owners::owner_lifecycle(object).map(|tree| Self::of(&tree))
-    }
-
-    /// The state of the owner with this UID.
-    pub(super) fn state(named: Option<&Self>, uid: &str) -> OwnerState {
-        match named.filter(|named| named.uid == uid) {
-            None => OwnerState::Absent,
-            Some(named) if named.waits => OwnerState::Waiting,
-            Some(_) => OwnerState::Alive,
-        }
-    }
-}
-
-/// The objects that owner references name, by `apiVersion`, `kind` and name; `None` if there is no
-/// such object. The dependent determines the namespace.
-pub(super) type AllNamed<'o> = HashMap<(&'o str, &'o str, &'o str), Option<Named>>;
 
 /// The state of an owner, or the question that must be answered first.
 enum Known {

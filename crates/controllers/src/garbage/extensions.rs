@@ -14,9 +14,8 @@ use pintle_registry::Resource;
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
-use super::evaluator::{AllNamed, Named, OwnerState};
 use super::graph::ObjectKey;
-use super::owners::Owner;
+use super::owners::{AllNamed, Named, Owner, OwnerStates};
 use crate::Environment;
 use crate::extensions::{
     ExtensionRequest, ExtensionResource, ExtensionServers, Followers, ObjectUpdate, Served,
@@ -73,9 +72,6 @@ pub(super) enum OwnerResource {
     /// The registry, after it has read what other servers wrote to a shared database.
     Registry(Arc<Resource>),
 }
-
-/// The states of owners, by their references.
-pub(super) type OwnerStates = HashMap<Owner, OwnerState>;
 
 impl Extensions {
     pub(super) fn new(environment: &Environment) -> Self {

@@ -12,8 +12,9 @@ use pintle_registry::{FeedUpdate, Object, Resource};
 use pintle_store::Kind;
 use pintle_value::{Str, Value};
 
-use super::extensions::{Change, Event, OwnerStates};
+use super::extensions::{Change, Event};
 use super::graph::{ObjectKey, Reference};
+use super::owners::OwnerStates;
 use super::{Collector, FellBehind, owners};
 use crate::extensions::ObjectUpdate;
 use crate::pace::Pace;

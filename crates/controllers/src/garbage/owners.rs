@@ -1,6 +1,6 @@
-//! Reads owner references from objects, and creates patches of them.
+//! Reads owner references and the states of owners from objects, and creates patches of references.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use memchr::memmem::{self, Finder};
@@ -81,6 +81,52 @@ impl Owner {
         (&self.api_version, &self.kind, &self.name)
     }
 }
+
+/// The state of an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnerState {
+    Alive,
+    /// No object has this UID.
+    Absent,
+    /// It is being deleted in the foreground and waits for its dependents.
+    Waiting,
+    /// Its kind is not served.
+    Unknown,
+}
+
+/// The states of owners, by their references.
+pub(super) type OwnerStates = HashMap<Owner, OwnerState>;
+
+/// The object that has an owner's name. It is read once for all references that name it, because
+/// references with other UIDs can name the same object.
+pub(super) struct Named {
+    uid: Str,
+    waits: bool,
+}
+
+impl Named {
+    pub(super) fn of(tree: &Value) -> Self {
+        Self { uid: object::uid(tree).into(), waits: is_finalizing(tree, FOREGROUND) }
+    }
+
+    /// Reads an object of the registry.
+    pub(super) fn read(object: &Object) -> Result<Self, Unreadable> {
+        owner_lifecycle(object).map(|tree| Self::of(&tree))
+    }
+
+    /// The state of the owner with this UID.
+    pub(super) fn state(named: Option<&Self>, uid: &str) -> OwnerState {
+        match named.filter(|named| named.uid == uid) {
+            None => OwnerState::Absent,
+            Some(named) if named.waits => OwnerState::Waiting,
+            Some(_) => OwnerState::Alive,
+        }
+    }
+}
+
+/// The objects that owner references name, by `apiVersion`, `kind` and name; `None` if there is no
+/// such object. The dependent determines the namespace.
+pub(super) type AllNamed<'o> = HashMap<(&'o str, &'o str, &'o str), Option<Named>>;
 
 /// The owner references of an object.
 pub(super) fn owners(object: &Value) -> Vec<Owner> {

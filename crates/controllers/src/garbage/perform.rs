@@ -8,7 +8,8 @@ use pintle_value::json;
 
 use super::USER;
 use super::evaluator::Operation;
-use super::extensions::{self, OwnerStates};
+use super::extensions;
+use super::owners::OwnerStates;
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource};
 

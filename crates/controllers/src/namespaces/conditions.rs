@@ -4,7 +4,7 @@ use pintle_meta::time;
 use pintle_registry::request::Now;
 use pintle_value::{Map, Value};
 
-use super::content::Left;
+use super::Left;
 
 /// The condition types, each with reason and message for the status `False`.
 const CONDITIONS: [(&str, &str, &str); 5] = [

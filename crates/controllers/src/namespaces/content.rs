@@ -1,14 +1,14 @@
 //! Deletion of a namespace's content.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pintle_meta::object;
-use pintle_registry::request::{DeleteOptions, ListOptions, Propagation};
+use pintle_registry::request::ListOptions;
 use pintle_registry::{Object, Resource, Verb};
 use pintle_value::Value;
 
-use super::extensions;
+use super::{Left, deletion, extensions};
 use crate::garbage::may_be_terminating;
 use crate::pace::Pace;
 use crate::{Environment, target};
@@ -18,33 +18,6 @@ const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
 /// The members that tell how far the deletion of an object is.
 const LIFECYCLE: &[&[&str]] = &[&["metadata", "deletionTimestamp"], GRACE, FINALIZERS];
-
-/// The remaining content of a namespace.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    /// The number of objects of each resource: `configmaps.`, `deployments.apps`.
-    pub(super) objects: BTreeMap<String, usize>,
-    /// The number of objects with each finalizer.
-    pub(super) finalizers: BTreeMap<String, usize>,
-    /// The errors.
-    pub(super) failures: Vec<String>,
-    /// The group versions whose servers do not answer, so that their content is unknown.
-    pub(super) silent: Vec<String>,
-}
-
-impl Left {
-    /// Whether nothing remains, nothing failed, and every server answered.
-    pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.failures.is_empty() && self.silent.is_empty()
-    }
-
-    /// Counts the finalizers of a remaining object.
-    pub(super) fn count_finalizers(&mut self, object: &Value) {
-        for finalizer in object::finalizers(object) {
-            *self.finalizers.entry(finalizer.to_owned()).or_default() += 1;
-        }
-    }
-}
 
 /// Deletes everything in a namespace; returns what remains. While there are pods, only they are
 /// deleted, because they may need other objects to terminate (upstream: OrderedNamespaceDeletion).
@@ -62,11 +35,6 @@ pub(super) async fn remove(environment: &Environment, namespace: &str) -> Left {
         extensions::remove(environment, namespace, &mut left).await;
     }
     left
-}
-
-/// Returns the options of the deletions: dependents are deleted in the background.
-pub(super) fn deletion() -> DeleteOptions {
-    DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() }
 }
 
 /// Returns one resource of each collection with namespaced objects: the storage version if it is

@@ -3,7 +3,7 @@
 use pintle_meta::{Status, User, object};
 use pintle_value::Value;
 
-use super::content::{self, Left};
+use super::{Left, deletion};
 use crate::Environment;
 use crate::extensions::{ExtensionRequest, ExtensionResource, ExtensionServers};
 
@@ -35,7 +35,7 @@ struct Content<'a> {
 
 impl Content<'_> {
     async fn remove(&self, left: &mut Left) -> Result<(), Status> {
-        let options = content::deletion();
+        let options = deletion();
         let namespace = self.namespace;
         if self.resource.has("deletecollection") {
             let all = ExtensionRequest::DeleteCollection { namespace, options: &options };
