@@ -8,11 +8,9 @@ use pintle_cel::Allowance;
 use pintle_meta::field::{Error, Errors};
 use pintle_value::{DEPTH_MAX, Map, Path, Str, Value, order::Ordered};
 
-use super::strictness::Strictness;
+use super::strictness::{Strictness, TYPES};
 use super::{defaults, structural};
 use crate::structural::Structural;
-
-pub(super) const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// The keywords allowed at the root of a schema with a status subresource: Go's name, and the
 /// keyword.

@@ -14,6 +14,9 @@ pub(crate) enum Sent {
     V1Beta1,
 }
 
+/// The types of OpenAPI.
+pub(super) const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+
 /// The rules that hold for one write.
 #[derive(Clone, Copy)]
 pub(super) struct Strictness {
@@ -60,9 +63,7 @@ fn is_structural(crd: Crd<'_>) -> bool {
 
 fn has_known_types(crd: Crd<'_>) -> bool {
     !any_schema(crd, |schema| {
-        schema
-            .str_at(&["type"])
-            .is_some_and(|ty| !ty.is_empty() && !super::openapi::TYPES.contains(&ty))
+        schema.str_at(&["type"]).is_some_and(|ty| !ty.is_empty() && !TYPES.contains(&ty))
     })
 }
 
