@@ -71,6 +71,11 @@ pub fn text(bytes: &[u8]) -> Result<&str, Error> {
     })
 }
 
+/// An error with this message, which is that of upstream's converter if the converter has one.
+fn yaml_error(message: &str) -> Error {
+    Error::Yaml(message.to_owned())
+}
+
 /// Says what is wrong with bytes that begin with no character, in go-yaml's words (`readerc.go`).
 fn encoding_error(bytes: &[u8]) -> &'static str {
     let width = match bytes.first() {

@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet, fmt, ops::Index};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError};
 
 use super::{
-    read::yaml_error,
     resolve::{Scalar, resolve},
+    yaml_error,
 };
 use crate::{DEPTH_MAX, Error};
 

@@ -4,6 +4,7 @@
 use super::{
     nodes::{Node, Nodes, Tag},
     resolve::{Scalar, general, json_number, resolve},
+    yaml_error,
 };
 use crate::{
     DEPTH_MAX, Error, json,
@@ -285,11 +286,6 @@ fn text_of_base64(text: &str) -> Result<String, Error> {
         .decode(text.replace(['\n', '\r'], ""))
         .map_err(|_| yaml_error("yaml: !!binary value contains invalid base64 data"))?;
     Ok(json::text(&bytes).into_owned())
-}
-
-/// An error with this message, which is that of upstream's converter if the converter has one.
-pub(super) fn yaml_error(message: &str) -> Error {
-    Error::Yaml(message.to_owned())
 }
 
 fn merge_error() -> Error {
