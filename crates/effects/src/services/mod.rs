@@ -11,6 +11,7 @@
 mod addresses;
 mod families;
 mod network;
+mod port_range;
 mod port_record;
 mod port_repair;
 mod ports;
@@ -31,9 +32,9 @@ pub use self::addresses::{
 };
 use self::network::Family;
 pub use self::network::Network;
+pub use self::port_range::PortRange;
 use self::port_record::PortRecord;
 pub use self::port_repair::{Fault, PortFault, PortRepair, occupied as ports_occupied};
-pub use self::ports::PortRange;
 use self::service::{
     health_port, needs_address, needs_health_port, node_ports, number, ports, ports_mut, set_texts,
     text, texts,

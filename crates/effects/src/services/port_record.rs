@@ -15,7 +15,7 @@ use pintle_registry::request::Now;
 use pintle_registry::{Object, Registry, Resource};
 use pintle_value::Value;
 
-use super::ports::PortRange;
+use super::port_range::PortRange;
 
 /// The name of the record.
 pub(super) const NAME: &str = "servicenodeports";

@@ -14,8 +14,9 @@ use pintle_registry::Registry;
 use pintle_value::Value;
 
 use super::addresses::Occupied;
+use super::port_range::PortRange;
 use super::port_record::{NAME, PortRecord, Taken};
-use super::ports::{PortRange, held};
+use super::ports::held;
 use crate::Measures;
 
 /// For this many repairs, a port without a service remains allocated: another server may be about

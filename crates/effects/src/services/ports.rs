@@ -5,80 +5,26 @@ mod tests;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
 
 use pintle_meta::Status;
 use pintle_meta::field::Error as FieldError;
 use pintle_registry::Registry;
 use pintle_value::{Path, Value};
 
+use super::port_range::PortRange;
 use super::port_record::{PortRecord, Taken};
 use super::service::{
     health_port, invalid, needs_health_port, needs_node_ports, node_ports, number, ports,
     ports_mut, text,
 };
+use crate::Measures;
 use crate::measures::Scope;
-use crate::{Error, Measures};
 
 const FULL: &str = "range is full";
 const TAKEN: &str = "provided port is already allocated";
 /// In a dry run, a service without other ports gets the ports after this one; otherwise those after
 /// the largest of its ports so far.
 const DRY_RUN_BASE: i64 = 32768;
-
-/// `--service-node-port-range`: the first and the last port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortRange {
-    first: u16,
-    last: u16,
-}
-
-impl PortRange {
-    pub(super) fn ports(self) -> RangeInclusive<i64> {
-        i64::from(self.first)..=i64::from(self.last)
-    }
-
-    /// The number of ports.
-    pub(super) fn len(self) -> usize {
-        usize::from(self.last - self.first) + 1
-    }
-}
-
-impl Default for PortRange {
-    fn default() -> Self {
-        Self { first: 30000, last: 32767 }
-    }
-}
-
-impl FromStr for PortRange {
-    type Err = Error;
-
-    /// Parses `30000-32767`, `30000+2767` or a single port, as upstream does.
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let refuse = || Error::PortRange { text: text.to_owned() };
-        let port = |text: &str| text.trim().parse::<u16>().map_err(|_| refuse());
-        let (first, last) = if let Some((first, last)) = text.split_once('-') {
-            (port(first)?, port(last)?)
-        } else if let Some((first, more)) = text.split_once('+') {
-            let first = port(first)?;
-            (first, first.saturating_add(port(more)?))
-        } else {
-            (port(text)?, port(text)?)
-        };
-        if first == 0 || first > last {
-            return Err(refuse());
-        }
-        Ok(Self { first, last })
-    }
-}
-
-impl fmt::Display for PortRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.first, self.last)
-    }
-}
 
 /// The node ports of a service, with the one for health checks, in ascending order.
 pub(super) fn held(service: &Value) -> Vec<i64> {
