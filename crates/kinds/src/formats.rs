@@ -3,10 +3,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::rules::within;
-
 const SUBDOMAIN_LENGTH_MAX: usize = 253;
 const PORT_NAME_LENGTH_MAX: usize = 15;
+
+/// Upstream's message for a number out of range.
+pub(crate) fn within(least: i64, most: i64) -> String {
+    format!("must be between {least} and {most}, inclusive")
+}
 
 /// Checks the number of a port.
 pub(crate) fn port_number(number: i64) -> Option<String> {

@@ -9,7 +9,7 @@ use pintle_value::Value;
 use crate::{
     checks::NOT_NEGATIVE,
     field::{Errors, Field},
-    formats::port_number,
+    formats::{port_number, within},
 };
 
 /// The rules of one type, in the order of their errors.
@@ -157,9 +157,4 @@ pub(crate) fn not_negative(field: &Field<'_>, errors: &mut Errors) {
     if field.int().is_some_and(|number| number < 0) {
         errors.push(field.invalid(NOT_NEGATIVE));
     }
-}
-
-/// Upstream's message for a number out of range.
-pub(crate) fn within(least: i64, most: i64) -> String {
-    format!("must be between {least} and {most}, inclusive")
 }

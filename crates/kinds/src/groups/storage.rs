@@ -18,13 +18,14 @@ use crate::{
         set,
     },
     field::{Errors, Field},
+    formats::within,
     gates,
     kind::{Kind, kind},
     pods,
     rules::{
         Rule,
         Rule::{Do, Needed, OneOf, Selector},
-        Rules, errors, not_negative, required, within,
+        Rules, errors, not_negative, required,
     },
     strategy::{AS_NEW, AS_UPDATE, PLAIN, Part, STATUS_ALONE, Strategy, WITH_STATUS, part},
 };

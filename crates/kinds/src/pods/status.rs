@@ -16,7 +16,8 @@ use crate::{
     checks::IMMUTABLE,
     field::{Errors, Field},
     formats,
-    rules::{required, within},
+    formats::within,
+    rules::required,
 };
 
 /// Restores the members that kubelets must not change, and those that old kubelets omit.

@@ -14,7 +14,8 @@ use super::validation::{
 use crate::{
     checks::same,
     field::{Errors, Field},
-    rules::{required, within},
+    formats::within,
+    rules::required,
 };
 
 pub(crate) use difference::difference;

@@ -7,9 +7,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, Int, IntOr, Text, TextOr};
 use super::column::Description::{Field, Words};
-use super::column::{AGE, NAME, NAME_TEXT, filled, string};
+use super::column::{AGE, NAME, NAME_TEXT, string};
 use super::read::{at, condition, int_at, is_true, items_at, str_at};
-use super::text::{first_few, qualified};
+use super::text::{filled, first_few, qualified};
 use super::{Columns, Kind};
 
 const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";

@@ -8,7 +8,7 @@ use pintle_value::{Str, Value};
 use Description::{Field, FieldBefore, Words};
 
 use super::read::{ZERO_TIME, at, bool_at, count_at, int_at, items_at, str_at, time_at};
-use super::text::{access_modes, age, amount, joined, label_text};
+use super::text::{access_modes, age, amount, filled, joined, label_text};
 
 /// Members from the root of an object down, with dots between: `spec.template.spec`.
 pub(super) type Path = &'static str;
@@ -237,9 +237,4 @@ impl Description {
 fn full_name(type_name: &str) -> String {
     let library = if type_name.starts_with("meta.") { "apimachinery.pkg.apis" } else { "api" };
     format!("io.k8s.{library}.{type_name}")
-}
-
-/// A text, or another one if it is empty.
-pub(super) fn filled<'a>(text: &'a str, empty: &'a str) -> &'a str {
-    if text.is_empty() { empty } else { text }
 }

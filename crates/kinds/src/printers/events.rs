@@ -7,9 +7,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, Text};
 use super::column::Description::Field;
-use super::column::{NAME_TEXT, filled, string};
+use super::column::{NAME_TEXT, string};
 use super::read::{at, has, int_at, str_at, time_at};
-use super::text::age;
+use super::text::{age, filled};
 use super::{Columns, Kind};
 use crate::conversion::event::to_core;
 

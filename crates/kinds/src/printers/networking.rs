@@ -4,9 +4,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, JoinedOr, Selector, Text, TextOr};
 use super::column::Description::{Field, Words};
-use super::column::{AGE, NAME, NAME_TEXT, filled, string};
+use super::column::{AGE, NAME, NAME_TEXT, string};
 use super::read::{annotation, at, items_at, str_at};
-use super::text::{SHOWN_MAX, joined, load_balancer, qualified, with_more};
+use super::text::{SHOWN_MAX, filled, joined, load_balancer, qualified, with_more};
 use super::{Columns, Kind};
 
 const GROUP: &str = "networking.k8s.io";

@@ -6,9 +6,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, FilledOr, Text};
 use super::column::Description::{Field, Words};
-use super::column::{AGE, NAME, filled, string};
+use super::column::{AGE, NAME, string};
 use super::read::{bool_at, is_true, items_at, str_at};
-use super::text::joined;
+use super::text::{filled, joined};
 use super::{Columns, Kind};
 
 pub(super) const KINDS: &[Kind] = &[Kind::new("", "Node", NODE)];

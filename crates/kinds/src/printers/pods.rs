@@ -8,8 +8,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, ByTime, FilledOr};
 use super::column::Description::{Field, Words};
-use super::column::{AGE, NAME, filled, string};
+use super::column::{AGE, NAME, string};
 use super::read::{at, bool_at, deleting, has, holds, int_at, is_true, items_at, str_at, time_at};
+use super::text::filled;
 use super::{Columns, Kind};
 
 pub(super) const KINDS: &[Kind] = &[Kind::new("", "Pod", POD).with_conditions(completed)];

@@ -4,9 +4,9 @@ use pintle_value::Value;
 
 use super::column::Cell::{By, Labels, Text};
 use super::column::Description::Field;
-use super::column::{AGE, NAME, filled, string};
+use super::column::{AGE, NAME, string};
 use super::read::{at, int_at, items_at, str_at};
-use super::text::{SHOWN_MAX, first_few, joined, load_balancer, with_more};
+use super::text::{SHOWN_MAX, filled, first_few, joined, load_balancer, with_more};
 use super::{Columns, Kind};
 
 pub(super) const KINDS: &[Kind] = &[

@@ -7,8 +7,12 @@ use pintle_meta::quantity;
 use pintle_registry::table::{Cell, UnixSeconds};
 use pintle_value::Value;
 
-use super::column::filled;
 use super::read::{items_at, str_at};
+
+/// A text, or another one if it is empty.
+pub(super) fn filled<'a>(text: &'a str, empty: &'a str) -> &'a str {
+    if text.is_empty() { empty } else { text }
+}
 
 /// Texts with commas between them.
 pub(super) fn joined<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {

@@ -2,6 +2,7 @@
 
 mod annotations;
 mod rules;
+mod taints;
 
 use pintle_registry::Owned;
 use pintle_value::{Map, Value};

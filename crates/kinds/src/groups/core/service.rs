@@ -2,7 +2,6 @@
 
 mod rules;
 mod types;
-mod update;
 mod warnings;
 
 use pintle_registry::NameRule;

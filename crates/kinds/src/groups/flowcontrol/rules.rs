@@ -9,9 +9,10 @@ use super::mandatory;
 use crate::{
     checks::same,
     field::{Errors, Field},
+    formats::within,
     rules::{
         Rule::{Do, Each, Needed},
-        Rules, check, choice, required, within,
+        Rules, check, choice, required,
     },
 };
 

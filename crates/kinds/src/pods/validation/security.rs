@@ -51,7 +51,7 @@ const IDS: Rules = &[
     Do(|context, errors| {
         for group in context.items("supplementalGroups") {
             if group.int().is_some_and(|id| !(0..=ID_MAX).contains(&id)) {
-                errors.push(group.invalid(crate::rules::within(0, ID_MAX)));
+                errors.push(group.invalid(crate::formats::within(0, ID_MAX)));
             }
         }
     }),

@@ -3,7 +3,7 @@
 
 use pintle_value::{Value, json};
 
-use super::rules::check_taint_list;
+use super::taints;
 use crate::field::{Errors, Field};
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
@@ -16,7 +16,7 @@ pub(super) fn check(annotations: &Field<'_>, errors: &mut Errors) {
         match taints_in(taints) {
             Ok(taints) => {
                 let read = Value::from([(TAINTS, taints)]);
-                check_taint_list(&annotations.of(&read), TAINTS, errors);
+                taints::check(&annotations.of(&read), TAINTS, errors);
             }
             Err(why) => errors.push(annotations.invalid_as(TAINTS, why)),
         }

@@ -3,22 +3,17 @@
 
 use std::collections::BTreeSet;
 
+use pintle_meta::field::Error;
 use pintle_meta::quote::quote;
-use pintle_meta::{
-    field::{Error, ErrorType},
-    names,
-};
 use pintle_value::{Value, order::Ordered};
 
-use super::annotations;
+use super::{annotations, taints};
 use crate::{
     addresses::{Range, canonical_range},
     amounts::amount,
     checks::{path, same},
     field::{Errors, Field},
 };
-
-const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Validates a node; `old` is the stored one.
 pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
@@ -49,43 +44,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Errors {
 /// Upstream's paths have `metadata` instead of `spec`.
 fn check_taints(node: &Field<'_>, errors: &mut Errors) {
     let spec = node.get("spec");
-    check_taint_list(&spec.called("metadata"), "taints", errors);
-}
-
-/// Checks the taints in the list of that name.
-pub(super) fn check_taint_list(holder: &Field<'_>, list: &str, errors: &mut Errors) {
-    let mut seen = BTreeSet::new();
-    for taint in holder.items(list) {
-        let key = taint.get("key");
-        key.all_invalid(names::qualified_name(key.text()), errors);
-        let value = taint.get("value");
-        let wrong = names::label_value(value.text());
-        if !wrong.is_empty() {
-            errors.push(value.invalid(wrong.join(";")));
-        }
-        crate::rules::choice(&taint.get("effect"), EFFECTS, errors);
-        if !seen.insert((key.text().to_owned(), taint.str("effect").to_owned())) {
-            errors.push(same_taint(&taint));
-        }
-    }
-}
-
-/// The error for a duplicate taint, which shows the taint in upstream's internal form.
-fn same_taint(taint: &Field<'_>) -> Error {
-    let shown = |member: &str| pintle_value::json::to_string(&taint.str(member).into());
-    let time = taint.get("timeAdded");
-    let time = pintle_value::json::to_string(time.value());
-    Error {
-        error_type: ErrorType::Duplicate,
-        field: taint.path().as_str().to_owned(),
-        value: Some(format!(
-            r#"{{"Key":{},"Value":{},"Effect":{},"TimeAdded":{time}}}"#,
-            shown("key"),
-            shown("value"),
-            shown("effect")
-        )),
-        detail: "taints must be unique by key and effect pair".to_owned(),
-    }
+    taints::check(&spec.called("metadata"), "taints", errors);
 }
 
 fn check_resources(node: &Field<'_>, errors: &mut Errors) {

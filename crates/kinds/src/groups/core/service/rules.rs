@@ -1,5 +1,7 @@
 //! The rules for Services, in upstream's order.
 
+mod update;
+
 use std::collections::BTreeSet;
 
 use pintle_meta::{
@@ -31,7 +33,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let spec = service.get("spec");
     if let Some(old) = old {
         let old = Field::root(old);
-        super::update::check(&spec, &old.get("spec"), &mut errors);
+        update::check(&spec, &old.get("spec"), &mut errors);
     }
     check_topology_annotations(&service, &mut errors);
     check(&spec, SPEC, &mut errors);
@@ -84,7 +86,7 @@ const TRAFFIC: Rules = &[
 ];
 
 /// Whether a service is headless, which means that it has no cluster IP address.
-pub(super) fn is_headless(spec: &Field<'_>) -> bool {
+fn is_headless(spec: &Field<'_>) -> bool {
     let mut ips = spec.items("clusterIPs");
     match (ips.next(), ips.next()) {
         (Some(ip), None) => ip.text() == "None",
@@ -93,12 +95,12 @@ pub(super) fn is_headless(spec: &Field<'_>) -> bool {
     }
 }
 
-pub(super) fn is_balanced(spec: &Field<'_>) -> bool {
+fn is_balanced(spec: &Field<'_>) -> bool {
     spec.str("type") == "LoadBalancer"
 }
 
 /// Whether load balancers check the health of the service on each node.
-pub(super) fn needs_health_check(spec: &Field<'_>) -> bool {
+fn needs_health_check(spec: &Field<'_>) -> bool {
     is_balanced(spec) && spec.str("externalTrafficPolicy") == "Local"
 }
 
@@ -355,7 +357,7 @@ fn check_source_ranges(service: &Field<'_>, old: Option<&Value>, errors: &mut Er
     }
 }
 
-pub(super) fn check_class(spec: &Field<'_>, errors: &mut Errors) {
+fn check_class(spec: &Field<'_>, errors: &mut Errors) {
     let class = spec.get("loadBalancerClass");
     if is_balanced(spec) {
         if class.is_set() {

@@ -8,9 +8,10 @@ use pintle_value::Map;
 use super::{Source, claim, files};
 use crate::{
     field::{Errors, Field},
+    formats::within,
     rules::{
         Rule::{self, At, Choice, Do, Each, Formatted, Named, OneOf, Required, Within},
-        Rules, check, required, within,
+        Rules, check, required,
     },
 };
 

@@ -3,7 +3,7 @@
 
 use pintle_value::Value;
 
-use super::rules::{check_class, is_balanced, is_headless, needs_health_check};
+use super::{check_class, is_balanced, is_headless, needs_health_check};
 use crate::field::{Errors, Field};
 
 const STAYS: &str = "may not change once set";
