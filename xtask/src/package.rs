@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let sources = Sources::read(options)?;
     fs::create_dir_all(&sources.out)?;
     let made = match *what {
-        "static" => program::build(&sources)?,
+        "static" => program::build(&sources, &profile::flags(&sources)?)?,
         "deb" => debian::write(&sources)?,
         "image" => image::write(&sources)?,
         "archive" => sources.write_archive()?,

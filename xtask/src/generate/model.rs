@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::go_names;
-use super::sources::{Definition, Member, Sources, go_name};
+use super::rules::{self, Rule};
+use super::sources::{Definition, Member, Sources, go_name, reflected};
 use members::{Flat, default, flatten};
 use shapes::{definition_of_go, definition_of_proto};
 
@@ -144,14 +144,6 @@ pub(crate) struct Patch {
     pub(crate) merge_key: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rule {
-    Enum(Vec<String>),
-    Number(&'static str, i64),
-    Format(String),
-    Immutable,
-}
-
 impl Model {
     /// Joins the sources.
     pub(crate) fn new(sources: &Sources) -> Result<Self> {
@@ -253,13 +245,10 @@ impl Model {
             required,
             tag: f.tag,
             inside: f.inside.clone(),
-            go: GoName {
-                embedded: f.embedded.clone(),
-                ty: go_names::reflected(f.package, &f.member.go),
-            },
+            go: GoName { embedded: f.embedded.clone(), ty: reflected(f.package, &f.member.go) },
             patch,
             default: default(sources, f)?,
-            rules: super::rules::of(sources, f.package, f.member),
+            rules: rules::of(sources, f.package, f.member),
         })
     }
 

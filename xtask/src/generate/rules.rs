@@ -1,7 +1,15 @@
 //! Markers in Go comments that declare rules for a value: `+k8s:minimum=0` and others, `+enum`.
 
-use super::model::Rule;
 use super::sources::{Member, Sources};
+
+/// A rule that a marker declares.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rule {
+    Enum(Vec<String>),
+    Number(&'static str, i64),
+    Format(String),
+    Immutable,
+}
 
 /// The rules of one member. A rule that holds only under a feature gate, for part of the value, or
 /// for one member of a union is not declared for the value, and is code in `pintle-kinds`.

@@ -195,3 +195,61 @@ pub(crate) fn definition_of_message(kind: &str, definition: &str) -> String {
         }
     }
 }
+
+/// A type of a package, as Go's reflection prints it: with its package's name, and without a
+/// leading pointer.
+pub(crate) fn reflected(package: &str, written: &str) -> String {
+    let written = written.trim_start_matches('*');
+    if let Some(item) = written.strip_prefix("[]") {
+        return format!("[]{}", element(package, item));
+    }
+    if let Some((key, value)) = written.strip_prefix("map[").and_then(|rest| rest.split_once(']')) {
+        return format!("map[{}]{}", element(package, key), element(package, value));
+    }
+    if let Some((alias, name)) = written.split_once('.') {
+        return format!("{}.{name}", package_of(alias));
+    }
+    match written {
+        "byte" => "uint8".to_owned(),
+        _ if written.starts_with(|c: char| c.is_ascii_uppercase()) => {
+            format!("{}.{written}", package.rsplit('/').next().unwrap_or(package))
+        }
+        _ => written.to_owned(),
+    }
+}
+
+fn element(package: &str, written: &str) -> String {
+    let pointer = if written.starts_with('*') { "*" } else { "" };
+    format!("{pointer}{}", reflected(package, written))
+}
+
+/// The package of an import's name: `metav1` is `v1`. Extracted facts omit imports.
+fn package_of(alias: &str) -> &str {
+    if alias.is_empty() {
+        return "v1";
+    }
+    let version = alias.match_indices('v').map(|(at, _)| &alias[at..]);
+    let is_version = |text: &&str| text[1..].starts_with(|c: char| c.is_ascii_digit());
+    version.into_iter().find(is_version).unwrap_or(alias)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reflected;
+
+    #[test]
+    fn types_are_printed_as_reflection_does() {
+        for (written, printed) in [
+            ("*PathType", "v1.PathType"),
+            ("[]PersistentVolumeAccessMode", "[]v1.PersistentVolumeAccessMode"),
+            ("*metav1.LabelSelector", "v1.LabelSelector"),
+            ("map[string]ExtraValue", "map[string]v1.ExtraValue"),
+            ("[]byte", "[]uint8"),
+            ("*int32", "int32"),
+            ("types.UID", "types.UID"),
+            ("[]*Pod", "[]*v1.Pod"),
+        ] {
+            assert_eq!(reflected("k8s.io/api/core/v1", written), printed);
+        }
+    }
+}

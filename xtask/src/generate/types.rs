@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::model::{Field, ListType, Model, Rule, Shape, Type};
+use super::model::{Field, ListType, Model, Shape, Type};
+use super::rules::Rule;
 
 /// The text of the file.
 pub(crate) fn render(model: &Model) -> String {

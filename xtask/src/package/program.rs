@@ -6,13 +6,13 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Sources, profile};
+use super::Sources;
 
-/// Builds the program for the architecture, with the stored profile.
-pub(super) fn build(sources: &Sources) -> Result<PathBuf> {
+/// Builds the program for the architecture, with further flags of rustc.
+pub(super) fn build(sources: &Sources, flags: &str) -> Result<PathBuf> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or(sources.root.join("target"), PathBuf::from);
-    let built = compile(sources, &profile::flags(sources)?, &target)?;
+    let built = compile(sources, flags, &target)?;
     let program = sources.out.join(format!("pintle-{}", sources.architecture.name));
     fs::copy(built, &program)?;
     Ok(program)
