@@ -4,19 +4,17 @@
 use std::sync::Arc;
 
 use pintle_store::Revision;
+use tokio::sync::futures::Notified;
 
-use super::collection::{Change, Collection};
-use super::topics::{Scope, Subscription};
+use super::collection::Collection;
+use super::state::Change;
+use super::topics::{Lagged, Scope, Topic};
 
 /// A position in a collection's log.
 pub(crate) struct Cursor {
     collection: Arc<Collection>,
     next: u64,
 }
-
-/// The log was trimmed past this cursor; its owner must list again.
-#[derive(Debug)]
-pub(crate) struct Lagged;
 
 /// The most changes that one call returns. The bound keeps the time short for which a lagging
 /// watcher holds the lock.
@@ -84,6 +82,17 @@ impl Cursor {
     }
 }
 
+/// A watch's registration for a scope; ends when it is dropped.
+struct Subscription {
+    collection: Arc<Collection>,
+    scope: Scope,
+    /// `None` for [`Scope::Collection`], whose watches read the log itself.
+    topic: Option<Arc<Topic>>,
+    /// The number of the change from which on this subscription reads the topic; earlier changes
+    /// are read from the log.
+    since: u64,
+}
+
 /// A cursor that reads the changes of a scope, and can wait for them.
 pub(crate) struct ScopedCursor {
     cursor: Cursor,
@@ -127,5 +136,28 @@ impl ScopedCursor {
         !self.cursor.collection.dispatch().is_behind
             && self.cursor.next >= self.subscription.since
             && topic.after(self.cursor.next, 1).is_ok_and(|numbers| numbers.is_empty())
+    }
+}
+
+impl Collection {
+    /// Registers a watch for the changes of a scope.
+    fn subscribe(self: &Arc<Self>, scope: Scope) -> Subscription {
+        let mut topics = self.topics.lock();
+        let topic = topics.get_or_insert(&scope);
+        Subscription { collection: self.clone(), scope, topic, since: topics.next }
+    }
+}
+
+impl Subscription {
+    /// Returns a future that resolves when there may be new changes in the scope. The future is
+    /// registered when the caller enables it.
+    fn changed(&self) -> Notified<'_> {
+        self.topic.as_ref().map_or(&self.collection.changed, |topic| &topic.changed).notified()
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.collection.topics.lock().unsubscribe(&self.scope, self.topic.take());
     }
 }

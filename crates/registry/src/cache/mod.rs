@@ -17,6 +17,7 @@ mod collection;
 mod cursor;
 mod dispatch;
 mod objects;
+mod state;
 #[cfg(test)]
 mod tests;
 mod topics;
@@ -35,10 +36,11 @@ use tokio::sync::watch;
 use crate::measures::Stored;
 use crate::object::FieldSets;
 
-pub(crate) use collection::{Change, Collection, FieldOf, Snapshot};
-pub(crate) use cursor::{BATCH_MAX, Cursor, Lagged, ScopedCursor};
+pub(crate) use collection::{Collection, Snapshot};
+pub(crate) use cursor::{BATCH_MAX, Cursor, ScopedCursor};
 pub(crate) use objects::{Iter, Objects};
-pub(crate) use topics::Scope;
+pub(crate) use state::Change;
+pub(crate) use topics::{FieldOf, Lagged, Scope};
 
 /// How many bytes of objects are settled in one call: the allocator returns their memory some time
 /// later, and after a start there may be gigabytes.

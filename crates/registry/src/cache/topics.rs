@@ -17,12 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, RwLock};
 use pintle_value::Str;
 use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 
-use super::collection::State;
-use super::cursor::Lagged;
-use super::{Change, Collection, FieldOf};
-use crate::Object;
+use super::state::{Change, State};
+use crate::{Object, Resource};
 
 /// The most changes that are appended under one lock. Reading the fields of an object may take
 /// 10 us.
@@ -43,22 +40,29 @@ pub(crate) enum Scope {
     Field(FieldOf, Str),
 }
 
-/// A watch's registration for a scope; ends when it is dropped.
-pub(super) struct Subscription {
-    collection: Arc<Collection>,
-    scope: Scope,
-    /// `None` for [`Scope::Collection`], whose watches read the log itself.
-    pub(super) topic: Option<Arc<Topic>>,
-    /// The number of the change from which on this subscription reads the topic; earlier changes
-    /// are read from the log.
-    pub(super) since: u64,
+/// A selectable field: the resource whose strategy names it, and its position in
+/// `Strategy::fields`. Versions of a kind that have the same selectable fields share indexes.
+#[derive(Clone)]
+pub(crate) struct FieldOf {
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) position: usize,
 }
+
+impl PartialEq for FieldOf {
+    fn eq(&self, other: &Self) -> bool {
+        self.resource.fields_id == other.resource.fields_id && self.position == other.position
+    }
+}
+
+/// The log was trimmed past a cursor, whose owner must list again.
+#[derive(Debug)]
+pub(crate) struct Lagged;
 
 /// The changes of one scope.
 #[derive(Default)]
 pub(super) struct Topic {
     numbers: Mutex<Numbers>,
-    changed: Notify,
+    pub(super) changed: Notify,
     /// The number of subscriptions. It changes only while the lock of [`Topics`] is held.
     subscriptions: AtomicUsize,
 }
@@ -77,7 +81,7 @@ struct Numbers {
 #[derive(Default)]
 pub(super) struct Topics {
     /// The number of the first change that is not in the topics yet.
-    next: u64,
+    pub(super) next: u64,
     /// The number of watches that read the log itself.
     pub(super) of_collection: usize,
     namespaces: HashMap<Str, Arc<Topic>>,
@@ -102,15 +106,6 @@ pub(super) struct Appended {
     pub(super) changes: usize,
     /// Whether the log has more.
     pub(super) is_behind: bool,
-}
-
-impl Collection {
-    /// Registers a watch for the changes of a scope.
-    pub(super) fn subscribe(self: &Arc<Self>, scope: Scope) -> Subscription {
-        let mut topics = self.topics.lock();
-        let topic = topics.get_or_insert(&scope);
-        Subscription { collection: self.clone(), scope, topic, since: topics.next }
-    }
 }
 
 impl Topics {
@@ -178,7 +173,7 @@ impl Topics {
 
     /// Returns the topic of a scope, after creating it if there is none; `None` for the collection
     /// itself.
-    fn get_or_insert(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
+    pub(super) fn get_or_insert(&mut self, scope: &Scope) -> Option<Arc<Topic>> {
         let topic = match scope {
             Scope::Collection => {
                 self.of_collection += 1;
@@ -202,7 +197,7 @@ impl Topics {
     }
 
     /// Ends a subscription. The last subscription of a topic removes the topic.
-    fn unsubscribe(&mut self, scope: &Scope, topic: Option<Arc<Topic>>) {
+    pub(super) fn unsubscribe(&mut self, scope: &Scope, topic: Option<Arc<Topic>>) {
         let Some(topic) = topic else {
             self.of_collection -= 1;
             return;
@@ -296,19 +291,5 @@ impl Numbers {
         while let Some(number) = self.of_changes.pop_front_if(|number| *number < log_first) {
             self.floor = number + 1;
         }
-    }
-}
-
-impl Subscription {
-    /// Returns a future that resolves when there may be new changes in the scope. The future is
-    /// registered when the caller enables it.
-    pub(super) fn changed(&self) -> Notified<'_> {
-        self.topic.as_ref().map_or(&self.collection.changed, |topic| &topic.changed).notified()
-    }
-}
-
-impl Drop for Subscription {
-    fn drop(&mut self) {
-        self.collection.topics.lock().unsubscribe(&self.scope, self.topic.take());
     }
 }

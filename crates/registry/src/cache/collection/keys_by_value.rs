@@ -16,9 +16,11 @@ use std::sync::Arc;
 use pintle_store::{Kind, Revision};
 use pintle_value::Str;
 
-use super::{Change, Collection, Snapshot, UNDONE_AT_ONCE, UNDONE_BYTES};
+use super::{Collection, Snapshot, UNDONE_AT_ONCE, UNDONE_BYTES};
+use crate::cache::state::Change;
+use crate::cache::topics::FieldOf;
 use crate::object::Unreadable;
-use crate::{Object, Resource, work};
+use crate::{Object, work};
 
 /// Lists of a value that more objects have scan the collection: objects that are looked up one by
 /// one take several times as long as in a scan.
@@ -27,20 +29,6 @@ const SHARED_MAX: usize = 1024;
 /// How many changes are applied to an index before other requests get their turn: as many as are
 /// undone at once.
 const APPLIED_AT_ONCE: u64 = UNDONE_AT_ONCE;
-
-/// A selectable field: the resource whose strategy names it, and its position in
-/// `Strategy::fields`. Versions of a kind that have the same selectable fields share indexes.
-#[derive(Clone)]
-pub(crate) struct FieldOf {
-    pub(crate) resource: Arc<Resource>,
-    pub(crate) position: usize,
-}
-
-impl PartialEq for FieldOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.resource.fields_id == other.resource.fields_id && self.position == other.position
-    }
-}
 
 /// The index of one field.
 pub(super) struct FieldIndex {
