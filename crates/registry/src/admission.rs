@@ -2,8 +2,6 @@
 //! [`Admission`] has one hook for each step of a write, in their order.
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use pintle_meta::{GroupVersionKind, Status, User, field::Errors};
@@ -13,6 +11,7 @@ use pintle_value::Value;
 use crate::allocation::Companion;
 pub use crate::operation::Operation;
 use crate::request::{DeleteOptions, Now, Recorder, Warnings, WriteOptions};
+pub use crate::results::Waited;
 use crate::{Registry, Resource, Verb};
 
 /// A write as admission sees it.
@@ -87,9 +86,6 @@ pub enum Options<'a> {
     /// None: a connection has no options of a write.
     None,
 }
-
-/// The result of a hook that waits.
-pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
 /// The state of one [`Admission::mutate_registered`] over its two rounds in a write. The second
 /// round happens if any webhook or policy changed the object in the first. It calls only webhooks

@@ -12,7 +12,7 @@ use pintle_store::{Opening, Revision, Store, StoredState};
 use pintle_value::Value;
 use tokio::runtime::Handle;
 
-use crate::admission::{Admission, Waited};
+use crate::admission::Admission;
 use crate::cache::{Cache, Head};
 use crate::encodings::EncodingCache;
 use crate::list;
@@ -20,7 +20,7 @@ use crate::measures::{PhaseDurations, Stored};
 use crate::request::{
     Body, Context, DeleteOptions, ListOptions, MayCreate, PatchType, Target, WriteOptions, granted,
 };
-use crate::results::{List, Outcome, ResponseBody};
+use crate::results::{List, Outcome, ResponseBody, Waited};
 use crate::revision;
 use crate::select::Selection;
 use crate::watch::Watch;

@@ -11,8 +11,8 @@ use pintle_meta::{Status, User};
 use pintle_trace::Timing;
 use pintle_value::{Str, Value};
 
-use crate::admission::Waited;
 pub use crate::now::Now;
+use crate::results::Waited;
 use crate::{Resource, Verb};
 
 /// The resource, object or collection that a request names.

@@ -1,5 +1,7 @@
 //! What the registry returns.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use pintle_meta::Status;
@@ -7,6 +9,9 @@ use pintle_store::Revision;
 use pintle_value::Value;
 
 use crate::{Object, Resource};
+
+/// A result for which its caller waits.
+pub type Waited<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
 /// The result of a request about one object.
 pub struct Outcome {

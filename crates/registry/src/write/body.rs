@@ -2,7 +2,6 @@
 //!
 //! [`super::coordinates`] checks the kind, version, name and namespace in it.
 
-use std::fmt::Write as _;
 use std::time::Instant;
 
 use pintle_meta::Status;
@@ -11,7 +10,7 @@ use pintle_schema::{Error, Problem, Schema, TypeId, protobuf};
 use pintle_trace::Layer;
 use pintle_value::{Value, cbor, json, yaml};
 
-use super::coordinates::META_KINDS;
+use super::coordinates::{META_KINDS, unrecognized};
 use super::{Draft, Write};
 use crate::request::{Body, Encoding};
 
@@ -149,28 +148,4 @@ fn without_kind(body: &Body, error: &Error) -> Option<String> {
         _ => return None,
     };
     Some(format!("couldn't get version/kind; json parse error: {why}"))
-}
-
-/// The Status 400 for a body of unknown type; it shows the beginning of the body.
-fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
-    let shown = summary(body);
-    Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
-    ))
-}
-
-/// Returns the beginning of a body: as text if it looks like JSON, else in hexadecimal.
-pub(super) fn summary(body: &[u8]) -> String {
-    const SHOWN_BYTES: usize = 30;
-    let start = &body[..body.len().min(SHOWN_BYTES)];
-    let more = if body.len() > SHOWN_BYTES { " ..." } else { "" };
-    let shown = match start {
-        [] => "<empty>".to_owned(),
-        [b'{', ..] => String::from_utf8_lossy(start).into_owned(),
-        _ => start.iter().fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }),
-    };
-    format!("{shown}{more}")
 }

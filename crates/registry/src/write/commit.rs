@@ -18,7 +18,7 @@ use crate::results::{Outcome, ResponseBody};
 use crate::{Object, Registry, Resource, StorageConverter};
 
 /// The outcome of a commit.
-pub(crate) enum Committed {
+pub(super) enum Committed {
     /// The write is durable and visible.
     Done(Arc<Object>),
     /// The key is not at the expected revision; the caller decides what that means.
@@ -56,7 +56,7 @@ impl Registry {
             .await
     }
 
-    pub(crate) async fn commit_encoded(
+    pub(super) async fn commit_encoded(
         &self,
         first: pintle_store::Write,
         companions: Vec<Companion>,
@@ -129,7 +129,7 @@ pub(super) fn store_failed(error: Error) -> Status {
 
 /// Encodes an object as a write, if it is neither too large nor nested too deep to be read again.
 /// Every stored object is encoded here, or copied by [`encode_metadata`] or [`copy_unchanged`].
-pub(crate) fn encode(
+pub(super) fn encode(
     resource: &Resource,
     (namespace, name): (&str, &str),
     tree: &Value,
@@ -161,7 +161,7 @@ pub(crate) fn encode(
 /// Encodes a stored object with other metadata as a write: the members besides the metadata are
 /// copied. Returns `None` if all of the object must be encoded: it is unknown where its metadata is,
 /// or it may be too large.
-pub(crate) fn encode_metadata(
+pub(super) fn encode_metadata(
     resource: &Resource,
     (namespace, name): (&str, &str),
     (stored, changed): (&Object, &ObjectHead),
@@ -179,7 +179,7 @@ pub(crate) fn encode_metadata(
 
 /// Copies a stored object as a write that removes it. Returns `None` if it must be encoded: its bytes
 /// have no resource version to replace.
-pub(crate) fn copy_unchanged(
+pub(super) fn copy_unchanged(
     resource: &Resource,
     (namespace, name): (&str, &str),
     stored: &Object,

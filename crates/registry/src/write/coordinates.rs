@@ -2,13 +2,13 @@
 //! the verb decide which of them may be absent.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use pintle_meta::{GroupKind, Status, field};
 use pintle_schema::{Problem, decode::Decoded};
 use pintle_value::{Map, Path, Str, Value, json};
 
 use super::Write;
-use super::body::summary;
 use super::patch::refused;
 use crate::Resource;
 
@@ -250,10 +250,7 @@ fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status
     if text("kind").is_empty() {
         let shown = json::to_string(tree);
         let why = missing_kind(&shown);
-        return Err(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): {why} ({})",
-            summary(shown.as_bytes())
-        )));
+        return Err(unrecognized(kind, &why, shown.as_bytes()));
     }
     let own_version = text("apiVersion");
     if own_version != api_version {
@@ -263,6 +260,30 @@ fn check_typed(tree: &Value, kind: &str, api_version: &str) -> Result<(), Status
         )));
     }
     Ok(())
+}
+
+/// The Status 400 for a body of unknown type; it shows the beginning of the body.
+pub(super) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> Status {
+    let shown = summary(body);
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
+    ))
+}
+
+/// Returns the beginning of a body: as text if it looks like JSON, else in hexadecimal.
+fn summary(body: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 30;
+    let start = &body[..body.len().min(SHOWN_BYTES)];
+    let more = if body.len() > SHOWN_BYTES { " ..." } else { "" };
+    let shown = match start {
+        [] => "<empty>".to_owned(),
+        [b'{', ..] => String::from_utf8_lossy(start).into_owned(),
+        _ => start.iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }),
+    };
+    format!("{shown}{more}")
 }
 
 fn missing_kind(json: &str) -> String {

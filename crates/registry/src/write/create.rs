@@ -268,7 +268,7 @@ impl Registry {
 }
 
 /// Sets the metadata of a new object that the server itself creates.
-pub(crate) fn initialize(registry: &Registry, resource: &Resource, tree: &mut Value, now: Now) {
+pub(super) fn initialize(registry: &Registry, resource: &Resource, tree: &mut Value, now: Now) {
     resource.stamp(tree);
     metadata::initialize(tree, resource.strategy.generation(), registry.new_uid(), now);
 }

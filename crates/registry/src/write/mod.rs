@@ -20,6 +20,7 @@ mod holding;
 mod metadata;
 mod metadata_errors;
 mod mutate;
+mod own_writes;
 mod ownership;
 mod patch;
 mod posting;
@@ -43,12 +44,9 @@ use crate::request::{Context, FieldValidation, MayCreate, Target, WriteOptions};
 use metadata_errors::metadata_errors;
 
 pub(crate) use act::action;
-pub(crate) use commit::{Committed, encode};
 pub(crate) use contention::RetryQueues;
-pub(crate) use create::initialize;
 pub(crate) use delete::{Review, warn_of_dependents};
 pub use holding::{HOLD_MAX, PostingHold};
-pub(crate) use ownership::track_server_update;
 pub(crate) use posting::PostingQueues;
 pub(crate) use scale::scale_paths;
 

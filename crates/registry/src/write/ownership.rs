@@ -159,7 +159,7 @@ impl Write<'_> {
 
 /// Tracks a change that the server itself makes to an object of the stored form, outside of a
 /// request (upstream: its loopback client).
-pub(crate) fn track_server_update(
+pub(super) fn track_server_update(
     resource: &Resource,
     subresource: &str,
     old: Option<&Value>,
