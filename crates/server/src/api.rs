@@ -306,6 +306,12 @@ impl Api {
         self.discovery.is_current(&self.registry, self.aggregation.number())
     }
 
+    /// The OpenID configuration, if the issuer is a URL.
+    pub(crate) fn open_id_configuration(&self) -> Option<String> {
+        self.tokens
+            .configuration(self.authentication.tokens.accounts.keys(), &self.settings.address)
+    }
+
     /// The timeout of a watch whose client sets none.
     pub(crate) fn watch_timeout(&self) -> Duration {
         self.settings.min_request_timeout.mul_f64(1.0 + self.audit_ids.fraction())

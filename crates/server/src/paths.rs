@@ -214,7 +214,7 @@ fn all_paths(call: &Call<'_>) -> Vec<String> {
     paths.extend(health::paths(parts));
     paths.extend(OpenApi::paths().map(str::to_owned));
     paths.extend(OTHERS.map(str::to_owned));
-    if open_id_configuration(call).is_some() {
+    if call.api.open_id_configuration().is_some() {
         paths.extend(OPEN_ID.map(str::to_owned));
     }
     if call.api.settings.console {
@@ -284,7 +284,7 @@ enum OpenId {
 fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     const CACHEABLE: HeaderValue = HeaderValue::from_static("public, max-age=3600");
     // If the issuer is not a URL, neither document exists.
-    let configuration = open_id_configuration(call).ok_or_else(Status::no_such_path)?;
+    let configuration = call.api.open_id_configuration().ok_or_else(Status::no_such_path)?;
     get_only(call)?;
     let keys = || token_issuer::key_set(call.api.authentication.tokens.accounts.keys());
     let (route, json, media_type) = match document {
@@ -296,12 +296,6 @@ fn open_id(call: &Call<'_>, document: OpenId) -> Result<Response, Status> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response.headers_mut().insert(CACHE_CONTROL, CACHEABLE);
     Ok(response)
-}
-
-/// The OpenID configuration, if the issuer is a URL.
-pub(crate) fn open_id_configuration(call: &Call<'_>) -> Option<String> {
-    let api = call.api;
-    api.tokens.configuration(api.authentication.tokens.accounts.keys(), &api.settings.address)
 }
 
 /// Sends a discovery document, which has a Protobuf message (DISC-10).

@@ -2,25 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use http::{Request, StatusCode};
-use http_body_util::Full;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use parking_lot::RwLock;
 use pintle_controllers::extensions::Discoverer;
 use pintle_value::{Str, Value};
 use tokio::sync::watch;
 
 use super::documents::Documents;
+use super::exchange::read;
 use super::{Aggregation, ApiService};
 use crate::discovery::{GroupList, ResourceList, VersionDiscovery};
 use crate::header_text;
 
-/// The timeout of a request, as upstream's.
-const TIMEOUT: Duration = Duration::from_secs(5);
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
@@ -149,20 +145,4 @@ impl Aggregation {
             }
         }
     }
-
-    /// Requests a document as this server's own user.
-    pub(super) async fn get(
-        &self,
-        service: &ApiService,
-        path: &str,
-        accept: &'static str,
-    ) -> Result<(http::response::Parts, Bytes), String> {
-        let request = Request::get(path).header(ACCEPT, HeaderValue::from_static(accept));
-        let request = request.body(Full::default()).map_err(|why| why.to_string())?;
-        self.exchange(service, &Self::itself(), request, TIMEOUT).await
-    }
-}
-
-pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|why| why.to_string())
 }

@@ -9,7 +9,7 @@ use pintle_schema::openapi::{self, Excerpt};
 use pintle_value::{Value, json};
 use serde::Deserialize;
 
-use super::discovery::read;
+use super::exchange::read;
 use super::{Aggregation, ApiService};
 use crate::document_hash::document_hash;
 

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue};
+use http::header::{ACCEPT, HOST, HeaderValue};
 use http::{Request, response};
 use http_body_util::{BodyExt, Full, Limited};
 use pintle_auth::User;
 
 use super::{Aggregation, ApiService, identity};
 use crate::backends;
+
+/// The timeout of a request for a document, as upstream's.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest response, and the longest line of a watch, in bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -45,4 +48,21 @@ impl Aggregation {
         identity::write(user, request.headers_mut())?;
         self.extensions.ask(&backend, request).await.map_err(|why| why.to_string())
     }
+
+    /// Requests a document as this server's own user.
+    pub(super) async fn get(
+        &self,
+        service: &ApiService,
+        path: &str,
+        accept: &'static str,
+    ) -> Result<(http::response::Parts, Bytes), String> {
+        let request = Request::get(path).header(ACCEPT, HeaderValue::from_static(accept));
+        let request = request.body(Full::default()).map_err(|why| why.to_string())?;
+        self.exchange(service, &Self::itself(), request, TIMEOUT).await
+    }
+}
+
+/// Reads a JSON document.
+pub(super) fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|why| why.to_string())
 }

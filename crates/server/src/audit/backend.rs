@@ -9,8 +9,9 @@ use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use super::batch::Encoder;
 use super::moment::Moment;
-use super::queue::{Encoder, Inlet, Queue, queue};
+use super::queue::{Inlet, Queue, queue};
 use crate::Error;
 use crate::config::{AuditDelivery, AuditMode};
 

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pintle_audit::Form;
 use tokio::sync::oneshot;
 
 use super::moment::Moment;
-use super::queue::Encoder;
+use super::{Loss, Losses};
 
 /// The concatenated texts of events, with an entry for each.
 #[derive(Default)]
@@ -38,6 +39,15 @@ pub(super) struct Load {
 pub(super) struct Batch {
     pub(super) events: Events,
     pub(super) load: Arc<Load>,
+}
+
+/// Encodes the events of a backend.
+#[derive(Clone)]
+pub(super) struct Encoder {
+    pub(super) form: Form,
+    /// An encoded event must have fewer bytes.
+    pub(super) event_bytes_max: Option<usize>,
+    pub(super) losses: Arc<Losses>,
 }
 
 impl Batch {
@@ -104,6 +114,19 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.load.subtract(&self.events);
+    }
+}
+
+impl Encoder {
+    /// Appends the text of an event. Returns false, and counts the event as lost, if it is too
+    /// large.
+    pub(super) fn encode(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
+        let is_encoded =
+            moment.with_event(|event| event.write(&self.form, self.event_bytes_max, text));
+        if !is_encoded {
+            self.losses.lost(Loss::Truncate, 1, "an event is too large even without its objects");
+        }
+        is_encoded
     }
 }
 

@@ -7,7 +7,7 @@ use pintle_audit::{Form, Zone};
 
 use super::backend::Backend;
 use super::batch::Batch;
-use super::queue::Encoder;
+use super::batch::Encoder;
 use super::rotation::File;
 use super::{Loss, Losses, Measures};
 use crate::Error;

@@ -12,14 +12,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use pintle_audit::Form;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::batch::{Batch, Entry, Events, Load, notify};
+use super::Loss;
+use super::batch::{Batch, Encoder, Entry, Events, Load, notify};
 use super::moment::Moment;
 use super::throttle::Throttle;
-use super::{Loss, Losses};
 use crate::config::{AuditDelivery, AuditMode};
 
 /// The memory in bytes that queued events may take.
@@ -36,15 +35,6 @@ pub(super) struct Inlet {
     arrived: Notify,
     load: Arc<Load>,
     events_max: usize,
-}
-
-/// Encodes the events of a backend.
-#[derive(Clone)]
-pub(super) struct Encoder {
-    pub(super) form: Form,
-    /// An encoded event must have fewer bytes.
-    pub(super) event_bytes_max: Option<usize>,
-    pub(super) losses: Arc<Losses>,
 }
 
 /// Events that the backend has not taken yet.
@@ -211,19 +201,6 @@ impl Queue {
                 () = time_is_over => {}
             }
         }
-    }
-}
-
-impl Encoder {
-    /// Appends the text of an event. Returns false, and counts the event as lost, if it is too
-    /// large.
-    pub(super) fn encode(&self, moment: &Moment, text: &mut Vec<u8>) -> bool {
-        let is_encoded =
-            moment.with_event(|event| event.write(&self.form, self.event_bytes_max, text));
-        if !is_encoded {
-            self.losses.lost(Loss::Truncate, 1, "an event is too large even without its objects");
-        }
-        is_encoded
     }
 }
 

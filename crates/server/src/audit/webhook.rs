@@ -8,7 +8,8 @@ use tokio::sync::Semaphore;
 
 use super::backend::Backend;
 use super::batch::Batch;
-use super::queue::{Encoder, Queue};
+use super::batch::Encoder;
+use super::queue::Queue;
 use super::{Loss, Losses, Measures};
 use crate::Error;
 use crate::backends::Dialers;

@@ -10,7 +10,6 @@ use pintle_schema::openapi::{self, GroupVersion, Page};
 use super::{OpenApi, V3};
 use crate::document_hash::document_hash;
 use crate::handlers::Call;
-use crate::paths;
 use crate::version;
 
 /// A document of version 3.
@@ -46,7 +45,7 @@ pub(super) fn pages(versions: &[GroupVersion], open_id: bool) -> impl Iterator<I
 
 /// Whether the OpenID documents are served; then OpenAPI describes them, too.
 pub(super) fn open_id(call: &Call<'_>) -> bool {
-    paths::open_id_configuration(call).is_some()
+    call.api.open_id_configuration().is_some()
 }
 
 /// The hashes of all documents, by their paths.

@@ -10,7 +10,6 @@ use pintle_registry::table::{Printer, UnixSeconds};
 use pintle_registry::{Extra, Object, Resource};
 use pintle_value::{Value, json};
 
-use super::table;
 use crate::negotiation::{Form, MetaVersion};
 use crate::options::IncludeObject;
 
@@ -99,7 +98,7 @@ impl Rendering {
             Form::PartialObjectMetadata(version) => {
                 write_metadata(&self.resource, shown.json, version, out)
             }
-            Form::Table(version) => table::write_single(self, shown, version, with_columns, out),
+            Form::Table(version) => self.write_table(shown, version, with_columns, out),
             Form::Object | Form::GroupDiscovery | Form::PartialObjectMetadataList(_) => {
                 out.extend_from_slice(shown.json);
             }

@@ -77,7 +77,7 @@ fn write_head(rendering: &Rendering, metadata: &[u8], out: &mut Vec<u8>) {
     let resource = &rendering.resource;
     let (kind, api_version) = match rendering.form {
         Form::Table(version) => {
-            return table::write_head(rendering, metadata, version, true, out);
+            return rendering.write_table_head(metadata, version, true, out);
         }
         Form::PartialObjectMetadata(version) | Form::PartialObjectMetadataList(version) => {
             ("PartialObjectMetadataList", version.api_version().to_owned())

@@ -8,7 +8,7 @@ use pintle_value::{cbor, yaml};
 use crate::body::CHUNK_BYTES;
 use crate::negotiation::Form;
 use crate::respond::rendering::{Shown, write_metadata};
-use crate::respond::{Rendering, parse_own, protobuf, table};
+use crate::respond::{Rendering, parse_own, protobuf};
 
 use super::Item;
 use super::runs::Writing;
@@ -163,7 +163,7 @@ impl ItemWriter {
         };
         match self.rendering.form {
             Form::Table(version) => {
-                table::write_row(&self.rendering, &Shown { json: &view, stored }, version, out);
+                self.rendering.write_row(&Shown { json: &view, stored }, version, out);
             }
             Form::PartialObjectMetadata(version) | Form::PartialObjectMetadataList(version) => {
                 write_metadata(&self.rendering.resource, &view, version, out);
