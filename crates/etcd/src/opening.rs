@@ -16,9 +16,8 @@ use crate::backup::EtcdState;
 use crate::client::{Client, Etcd};
 use crate::error::Error;
 use crate::horizon::Horizon;
-use crate::messages::ResponseHeader;
 use crate::reading::Reading;
-use crate::store::{EtcdStore, Options};
+use crate::store::{Begin, EtcdStore, Options};
 use crate::translation::{Translation, revision};
 
 /// How long opening may take before the state is read: as long as a kube-apiserver waits (the
@@ -34,16 +33,9 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A store on etcd whose state is not read yet.
 pub struct EtcdOpening {
-    pub(crate) reading: Reading,
-    pub(crate) options: Options,
-    pub(crate) begin: Begin,
-}
-
-/// Where the store begins to read.
-pub(crate) struct Begin {
-    pub(crate) progress: Progress,
-    pub(crate) floor: Revision,
-    pub(crate) header: ResponseHeader,
+    reading: Reading,
+    options: Options,
+    begin: Begin,
 }
 
 /// Connects to etcd and reads its oldest and newest revisions.
@@ -65,6 +57,11 @@ impl EtcdOpening {
         Ok(Self { reading, options, begin })
     }
 
+    /// Starts the tasks of the store, which needs a runtime.
+    pub(crate) fn start(self) -> EtcdStore {
+        EtcdStore::start(self.reading, self.options, self.begin)
+    }
+
     /// Returns the newest state for a backup, without a store. If another server compacts the state
     /// away while it is read, reading fails.
     pub fn stored_state(self) -> Box<dyn StoredState> {
@@ -84,7 +81,7 @@ impl Opening for EtcdOpening {
         follower: Arc<dyn Follower>,
     ) -> BoxFuture<'static, Result<Arc<dyn Store>, StoreError>> {
         Box::pin(async move {
-            let store = EtcdStore::start(*self);
+            let store = self.start();
             store.follow(follower).await?;
             Ok(Arc::new(store) as Arc<dyn Store>)
         })

@@ -20,7 +20,7 @@ use crate::health::{self, Health, Waiter};
 use crate::horizon::Horizon;
 use crate::leases::{Leases, REUSE};
 use crate::measures::Measures;
-use crate::opening::{Begin, EtcdOpening};
+use crate::messages::ResponseHeader;
 use crate::own::Own;
 use crate::plan::grouping;
 use crate::reading::{Reading, read_error, readable_number};
@@ -77,6 +77,13 @@ impl Default for Options {
             measures: Arc::default(),
         }
     }
+}
+
+/// Where the store begins to read.
+pub(crate) struct Begin {
+    pub(crate) progress: Progress,
+    pub(crate) floor: Revision,
+    pub(crate) header: ResponseHeader,
 }
 
 /// The store on etcd.
@@ -234,8 +241,8 @@ impl Store for EtcdStore {
 
 impl EtcdStore {
     /// Starts the tasks of the store, which needs a runtime.
-    pub(crate) fn start(opening: EtcdOpening) -> Self {
-        let EtcdOpening { reading, options, begin: Begin { progress, floor, header } } = opening;
+    pub(crate) fn start(reading: Reading, options: Options, begin: Begin) -> Self {
+        let Begin { progress, floor, header } = begin;
         let horizon = Arc::new(Horizon::new(floor, revision(header.revision)));
         let health = Health::new(options.health_timeout, options.ready_timeout);
         let (own, health) = (Arc::new(Own::default()), Arc::new(health));

@@ -25,7 +25,7 @@ use pintle_controllers::definitions::Definitions;
 use pintle_registry::admission::Chain;
 use pintle_registry::{Options, Registry, ResourceDefinition};
 use pintle_store::Opening;
-use tokio::net::TcpSocket;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -96,7 +96,6 @@ impl Server {
         config.check()?;
         config.connections = connection::within_files(config.connections);
         config.kubeconfig.as_deref().map_or(Ok(()), kubeconfig::check_target)?;
-        // An address in use is the most frequent reason of a failure, so it is noticed early.
         let (socket, address) = bind((config.bind_address, config.secure_port).into())?;
         store::check_directories(&config)?;
         let services = Arc::new(Services::new(config.extensions.by_endpoints, reachable(address)));
@@ -105,8 +104,7 @@ impl Server {
         let encryption = Encryption::open(config.encryption.as_ref()).await?;
         let store = store::open(&config, encryption.as_ref()).await?;
         phases.end("store");
-        // Clients are refused, and not kept waiting, while the server waits for etcd.
-        let listener = socket.listen(BACKLOG).map_err(|why| Error::Listen { address, why })?;
+        let listener = listen(socket, address)?;
         let webhooks = Arc::new(Webhooks::new(services.clone(), dialers.clone()));
         let (registry, authorization, mut measured) = registry(&config, store, &webhooks).await?;
         measured.encryption = encryption.as_ref().map(Encryption::current);
@@ -232,7 +230,8 @@ impl Drop for Running {
     }
 }
 
-/// Takes an address, and returns it with its actual port: port 0 takes a free one.
+/// Takes an address, and returns it with its actual port: port 0 takes a free one. It is the first
+/// step of a start, because an address in use is the most frequent reason of a failure.
 fn bind(wanted: SocketAddr) -> Result<(TcpSocket, SocketAddr), Error> {
     let socket = if wanted.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
     let bound = socket.and_then(|socket| {
@@ -246,6 +245,12 @@ fn bind(wanted: SocketAddr) -> Result<(TcpSocket, SocketAddr), Error> {
         Ok((socket, address))
     });
     bound.map_err(|why| Error::Listen { address: wanted, why })
+}
+
+/// Listens on the address that was taken: not before the store is open, because clients must be
+/// refused, and not kept waiting, while the server waits for etcd.
+fn listen(socket: TcpSocket, address: SocketAddr) -> Result<TcpListener, Error> {
+    socket.listen(BACKLOG).map_err(|why| Error::Listen { address, why })
 }
 
 /// The certificates and the parts that depend on them.

@@ -215,7 +215,7 @@ pub(super) async fn open(model: &Arc<Model>) -> Arc<EtcdStore> {
     loop {
         let opening = EtcdOpening::new(Arc::new(Access(model.clone())), options.clone(), plain());
         if let Ok(opening) = opening.await {
-            return Arc::new(EtcdStore::start(opening));
+            return Arc::new(opening.start());
         }
     }
 }

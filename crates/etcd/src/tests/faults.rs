@@ -86,7 +86,7 @@ async fn a_store_does_not_need_the_status() {
     model.set_faults(|faults| faults.denies_status = true);
     let etcd = Arc::new(Access(model.clone()));
     let opening = EtcdOpening::new(etcd, Options::default(), plain()).await.unwrap();
-    let (store, calls) = (EtcdStore::start(opening), Arc::new(Calls::default()));
+    let (store, calls) = (opening.start(), Arc::new(Calls::default()));
     follow(&store, &calls).await;
     store.commit(create("1")).await.unwrap();
     caught_up(&store).await;

@@ -86,7 +86,7 @@ impl Server {
 
     pub(super) async fn store_with(&self, options: Options) -> EtcdStore {
         let client = Client::new(&options.endpoints, &options.tls, &options.measures).unwrap();
-        EtcdStore::start(EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap())
+        EtcdOpening::new(Arc::new(client), options, plain()).await.unwrap().start()
     }
 
     /// Kills the server, as a machine failure would.

@@ -272,7 +272,7 @@ async fn a_key_with_a_lifetime_expires() {
     let Some(server) = Server::start().await else { return };
     let layout = Arc::new(Plain { lifetime: Some(Duration::from_secs(1)) });
     let client = Arc::new(server.client());
-    let store = EtcdStore::start(EtcdOpening::new(client, server.options(), layout).await.unwrap());
+    let store = EtcdOpening::new(client, server.options(), layout).await.unwrap().start();
     let calls = followed(&store).await;
     store.commit_one(create("fleeting/1", "x")).await.unwrap();
     store.commit_one(create("lasting/1", "x")).await.unwrap();
@@ -434,7 +434,7 @@ async fn opening_waits_until_etcd_responds() {
     sleep(Duration::from_secs(1)).await;
     assert!(!opening.is_finished());
     server.restart().await;
-    let store = EtcdStore::start(opening.await.unwrap().unwrap());
+    let store = opening.await.unwrap().unwrap().start();
     store.commit_one(create("a/1", "x")).await.unwrap();
     server.kill();
     let deadline = Instant::now() + TIMEOUT;
