@@ -1,7 +1,7 @@
 //! Creation of objects: POST, and PUT or apply to a missing object.
 
 use pintle_meta::{Reason, Status, names, object, uid};
-use pintle_store::{Expect, Kind};
+use pintle_store::{Expect, Kind, Revision};
 use pintle_value::{Str, Value};
 
 use super::commit::Committed;
@@ -10,6 +10,7 @@ use super::{Draft, Write, metadata};
 use crate::admission::Operation;
 use crate::request::{Body, Now, Target};
 use crate::results::{Outcome, ResponseBody};
+use crate::revision;
 use crate::{Origin, Registry, Resource, work};
 
 /// How many generated names are tried (META-30; upstream: maxNameGenerationCreateAttempts).
@@ -72,9 +73,12 @@ impl Write<'_> {
     }
 
     /// Refuses a new object with a resource version. In upstream the storage does, and a dry run
-    /// does not reach the storage.
+    /// does not reach the storage. Zero and what is not a number do not count as a version there
+    /// (upstream: etcd3 store, `Create`).
     pub(super) fn check_no_version(&self, new: &Value) -> Result<(), Status> {
-        if object::resource_version(new).is_empty() || self.options.dry_run {
+        let version = revision::parse(object::resource_version(new));
+        let is_set = matches!(version, Ok(Some(revision)) if revision != Revision(0));
+        if !is_set || self.options.dry_run {
             return Ok(());
         }
         let why = "resourceVersion should not be set on objects to be created";
