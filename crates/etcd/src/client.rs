@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pintle_grpc::Requests;
 use pintle_store::BoxFuture;
+use tokio::time::{Instant, sleep};
 
 use crate::channel::{Channel, Repeat};
 use crate::connection::{Endpoint, Responses};
@@ -25,6 +26,9 @@ use crate::tls::{self, Tls};
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 const WATCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause before a write that could not be sent is tried again.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The requests of the store to etcd.
 pub(crate) trait Etcd: Send + Sync + 'static {
@@ -96,8 +100,18 @@ impl Etcd for Client {
 
     fn txn(&self, request: TxnRequest) -> BoxFuture<'_, Result<TxnResponse, Error>> {
         Box::pin(async move {
-            let method = Method::Txn;
-            self.transactions.call(method, &request, Repeat::Never, WRITE_TIMEOUT).await
+            let deadline = Instant::now() + WRITE_TIMEOUT;
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let call = self.transactions.call(Method::Txn, &request, Repeat::Never, left);
+                match call.await {
+                    // The request was not sent: etcd may be starting again.
+                    Err(Error::Unreachable(_)) if left > RECONNECT_PAUSE => {
+                        sleep(RECONNECT_PAUSE).await;
+                    }
+                    ended => return ended,
+                }
+            }
         })
     }
 

@@ -444,3 +444,18 @@ async fn opening_waits_until_etcd_responds() {
     assert!(store.check().is_err(), "etcd is down");
     assert_eq!(store.check_life(), Ok(()), "another start of the server would not help");
 }
+
+/// A write waits for an etcd that is started again, as those of a kube-apiserver do.
+#[tokio::test]
+async fn a_write_that_was_not_sent_waits_until_etcd_is_back() {
+    let Some(mut server) = Server::start().await else { return };
+    let store = Arc::new(server.store().await);
+    let calls = followed(&store).await;
+    server.kill();
+    let writer = store.clone();
+    let write = tokio::spawn(async move { writer.commit_one(create("a/1", "x")).await });
+    sleep(Duration::from_secs(1)).await;
+    server.restart().await;
+    write.await.unwrap().unwrap();
+    assert_eq!(calls.texts(), ["Created a/1=x"]);
+}
