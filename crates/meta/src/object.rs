@@ -81,6 +81,10 @@ pub fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
         })
     }
     match (visible(a), visible(b)) {
+        // Mostly both have the same members, so that none has to be searched.
+        (Some(Value::Object(a)), Some(Value::Object(b))) if a.keys().eq(b.keys()) => {
+            a.values().zip(b.values()).all(|(a, b)| same(Some(a), Some(b)))
+        }
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             a.iter().all(|(member, value)| same(Some(value), b.get(member)))
                 && b.iter().all(|(member, value)| a.contains_key(member) || same(None, Some(value)))

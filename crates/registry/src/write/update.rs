@@ -164,7 +164,7 @@ impl Write<'_> {
             if self.target.subresource.is_empty() { generation } else { generation.of_part() };
         let is_exact = resource.is_custom() || generation == Generation::SpecAsSent;
         let same = |new: Option<&Value>, old: Option<&Value>| {
-            new == old || !is_exact && object::same(new, old)
+            if is_exact { new == old } else { object::same(new, old) }
         };
         if metadata::is_new_generation(new, old, generation, same) {
             metadata::bump_generation(new);
