@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pintle_grpc::Code;
-use pintle_store::{BoxFuture, Error as StoreError, Follower, Layout, Opening};
-use pintle_store::{Revision, Store, StoredState, Transformer};
+use pintle_store::{
+    BoxFuture, Error as StoreError, Follower, Layout, Opening, Revision, Store, StoredState,
+};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::assembly::{Progress, progress_of};
@@ -50,8 +51,7 @@ impl EtcdOpening {
         options: Options,
         layout: Arc<dyn Layout>,
     ) -> Result<Self, Error> {
-        let transformer: Option<Arc<dyn Transformer>> = options.transformer.clone();
-        let translation = Translation::new(layout, transformer, &options.prefix);
+        let translation = Translation::new(layout, options.transformer.clone(), &options.prefix);
         let reading = Reading { etcd, translation, measures: options.measures.clone() };
         let begin = begin(&reading, options.waits).await?;
         Ok(Self { reading, options, begin })

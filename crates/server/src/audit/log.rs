@@ -6,8 +6,7 @@ use std::sync::Arc;
 use pintle_audit::{Form, Zone};
 
 use super::backend::Backend;
-use super::batch::Batch;
-use super::batch::Encoder;
+use super::batch::{Batch, Encoder};
 use super::rotation::File;
 use super::{Loss, Losses, Measures};
 use crate::Error;
