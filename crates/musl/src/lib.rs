@@ -4,8 +4,10 @@
 //! Without musl the crate is empty, because glibc has vectors for this.
 //! docs/decisions/0013-musl.md says why.
 //!
-//! Must not know which bytes are compared.
+//! Must not know which bytes are compared or copied.
 
 #![no_builtins] // the compiler must not turn the loops into calls of these functions
 
 mod compare;
+#[cfg(target_arch = "x86_64")]
+mod copy;
