@@ -112,6 +112,7 @@ impl Feed {
     pub(crate) async fn run(self, mut history: ResponseHeader) {
         let mut assembly = self.assembly(self.horizon.head());
         let (mut retry, mut silence_max) = (RETRY_FIRST, SILENCE_MAX);
+        let mut logged = String::new(); // the same reason is logged once for an outage
         loop {
             let before = assembly.next();
             let over = self.watch(&mut assembly, silence_max).await;
@@ -124,12 +125,19 @@ impl Feed {
                 EndReason::Closed => return,
                 EndReason::Compacted => true,
                 EndReason::Interrupted(why) => {
-                    tracing::info!(why, "the watch of etcd was interrupted; it is started again");
+                    if why != logged {
+                        tracing::info!(
+                            why,
+                            "the watch of etcd was interrupted; it is started again"
+                        );
+                        logged = why;
+                    }
                     pause(&mut retry).await;
                     match self.reading.header().await {
                         Ok(now) if has_lost_history(&history, assembly.next(), &now) => true,
                         Ok(now) => {
                             history = now;
+                            logged.clear();
                             false
                         }
                         Err(error) => {
