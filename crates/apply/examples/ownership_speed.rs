@@ -9,7 +9,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pintle_apply::server_side::{Filter, Ownership, UniformVersions, same_but_for_times};
+use pintle_apply::server_side::{
+    CreatedFields, Filter, Ownership, UniformVersions, same_but_for_times,
+};
 use pintle_schema::{Schema, TypeId, builtin, conform, encode};
 use pintle_value::{Value, json, yaml};
 
@@ -64,8 +66,15 @@ fn measure(
     conform(schema, ty, &mut object).expect("is an object of its type");
     let versions = UniformVersions(schema, ty);
     let filter = Filter::except(&[&["status"]]);
-    let ownership =
-        Ownership { versions: &versions, api_version, kind, subresource: "", filter: &filter };
+    let remembered = CreatedFields::default();
+    let ownership = Ownership {
+        versions: &versions,
+        api_version,
+        kind,
+        subresource: "",
+        filter: &filter,
+        created: None,
+    };
     let changed = |object: &Value, value: &str| {
         let mut object = object.clone();
         object.object_entry("metadata").entry_object("labels").insert("changed", value);
@@ -88,6 +97,15 @@ fn measure(
         "create",
         || object.clone(),
         |mut new| {
+            ownership.track_update(None, &mut new, "maker", 0);
+            new
+        },
+    );
+    report(
+        "create of a known outline",
+        || object.clone(),
+        |mut new| {
+            let ownership = Ownership { created: Some(&remembered), ..ownership };
             ownership.track_update(None, &mut new, "maker", 0);
             new
         },

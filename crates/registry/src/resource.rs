@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use pintle_apply::server_side::Filter;
+use pintle_apply::server_side::{CreatedFields, Filter};
 use pintle_meta::{Status, object};
 use pintle_store::Key;
 use pintle_value::{Map, Str, Value, json};
@@ -41,6 +41,8 @@ pub struct Resource {
     retired: Arc<watch::Sender<bool>>,
     /// The fields that a writer can own: of the object first, then of each subresource in order.
     filters: Box<[Filter]>,
+    /// The fields of the objects that were created last.
+    created_fields: CreatedFields,
 }
 
 impl Deref for Resource {
@@ -85,6 +87,7 @@ impl Resource {
             fields_id,
             retired,
             filters,
+            created_fields: CreatedFields::default(),
         }
     }
 
@@ -113,6 +116,12 @@ impl Resource {
     pub(crate) fn filter(&self, subresource: &str) -> &Filter {
         let part = self.subresources.iter().position(|part| part.name == subresource);
         &self.filters[part.map_or(0, |part| part + 1)]
+    }
+
+    /// Returns the fields of the objects that were created last. Creates by writes of a subresource
+    /// are too rare to remember.
+    pub(crate) fn created_fields(&self, subresource: &str) -> Option<&CreatedFields> {
+        subresource.is_empty().then_some(&self.created_fields)
     }
 
     /// Ends the watches of this definition.

@@ -10,6 +10,7 @@
 //! nothing leaves the object as it is, times included.
 
 mod configuration;
+mod created_fields;
 mod fieldset;
 mod last_applied;
 mod managers;
@@ -25,11 +26,12 @@ use pintle_schema::conform;
 use pintle_value::Value;
 
 pub use configuration::Configuration;
+pub use created_fields::CreatedFields;
 pub use fieldset::{Element, FieldSet, Filter, PathElement};
 pub use managers::{ScaleOwnership, UniformVersions, Versions};
 pub use unowned::merge_unowned;
 
-use managers::{Failure, Identity, Kind, Managers, Operation, Record, Source};
+use managers::{Failure, Identity, Kind, Managers, Operation, Owned, Record, Source};
 use typed::Typing;
 
 use crate::Error;
@@ -59,6 +61,8 @@ pub struct Ownership<'a> {
     pub subresource: &'a str,
     /// The fields that such a write can set. A write gives its manager no other fields.
     pub filter: &'a Filter,
+    /// The fields of the objects that such writes created last, if they are remembered.
+    pub created: Option<&'a CreatedFields>,
 }
 
 impl Ownership<'_> {
@@ -107,15 +111,18 @@ impl Ownership<'_> {
         if known.is_empty() && live.is_some_and(|live| stored_managers(live).is_empty()) {
             return;
         }
-        let is_new = live.is_none() && known.is_empty();
-        let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
         let identity = self.identity(manager, Operation::Update);
-        let change = (&*live, &*new);
         let (kind, version) = (self.kind_of_write(), self.api_version);
-        if is_new && let Some(owned) = managers::create(kind, version, change, now_unix_micros) {
+        if live.is_none()
+            && known.is_empty()
+            && let Some(fields) = self.fields_of_new(new)
+        {
+            let owned = Owned::from_json(version.into(), fields, Some(now_unix_micros));
             known.extend((!owned.is_empty()).then_some((identity, owned)));
             return managers::write(new, known);
         }
+        let live = live.map_or_else(|| Cow::Owned(self.empty()), Cow::Borrowed);
+        let change = (&*live, &*new);
         match managers::update(kind, version, change, &mut known, &identity) {
             Ok(fields) => {
                 managers::grant(&mut known, identity, version, fields, now_unix_micros);
@@ -127,6 +134,15 @@ impl Ownership<'_> {
             Err(Failure::Conflict(_) | Failure::Other(_)) => known = stored(),
         }
         managers::write(new, known);
+    }
+
+    /// Returns the fields, as FieldsV1, that the writer of a new object without managers owns;
+    /// `None` where only a comparison can tell.
+    fn fields_of_new(&self, new: &Value) -> Option<Box<str>> {
+        self.created.and_then(|created| created.of(new)).or_else(|| {
+            let change = (&self.empty(), new);
+            managers::create(self.kind_of_write(), self.api_version, change, self.created)
+        })
     }
 
     /// Merges `applied` into `live`, or into an empty object. The caller must still conform the

@@ -116,6 +116,7 @@ impl Write<'_> {
             kind: kind.0,
             subresource: &self.target.subresource,
             filter: &Filter::ALL,
+            created: None,
         };
         ownership.track_update(None, posted, &self.manager(), self.context.now.unix_micros);
         let read = |object: Value, _: &Value| {

@@ -148,6 +148,7 @@ impl Write<'_> {
             kind: &resource.kind,
             subresource: &self.target.subresource,
             filter: resource.filter(&self.target.subresource),
+            created: resource.created_fields(&self.target.subresource),
         }
     }
 
@@ -173,6 +174,7 @@ pub(super) fn track_server_update(
         kind: &resource.kind,
         subresource,
         filter: resource.filter(subresource),
+        created: resource.created_fields(subresource),
     };
     ownership.track_update(old, new, SERVER, now.unix_micros);
 }

@@ -227,6 +227,7 @@ impl Write<'_> {
                 kind: "Scale",
                 subresource: &self.target.subresource,
                 filter: &Filter::ALL,
+                created: None,
             };
             let (mut scale, conditional) = change(&current, &ownership)?;
             if !scale.tracked {

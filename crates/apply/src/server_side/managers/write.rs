@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use pintle_value::{Str, Value};
 
 use super::{Conflicts, Failure, FieldSet, Identity, Kind, Managers, Owned, prune};
+use crate::server_side::CreatedFields;
 use crate::server_side::fieldset::{Filter, order};
-use crate::server_side::typed::{self, Comparison, Exclusions};
+use crate::server_side::typed::{self, Comparison, Exclusions, Outline};
 
 /// The fields that no manager can own (SSAI-05).
 static UNTRACKED: LazyLock<FieldSet> = LazyLock::new(|| {
@@ -54,18 +55,23 @@ pub(crate) fn update(
     Ok(set)
 }
 
-/// Computes the result of [`update`] for a new object without managers; `None` where only a
-/// comparison can tell.
+/// Computes the result of [`update`] for a new object without managers, as FieldsV1; `None` where
+/// only a comparison can tell. `remembered` gets the result for the next object of this outline.
 pub(crate) fn create(
     kind: Kind<'_>,
     api_version: &str,
     (empty, new): (&Value, &Value),
-    unix_micros: i64,
-) -> Option<Owned> {
+    remembered: Option<&CreatedFields>,
+) -> Option<Box<str>> {
     let Filter::Except(trees) = kind.filter else { return None };
-    let without = Exclusions { fields: &UNTRACKED, trees };
-    let fields = typed::created(kind.typing(api_version)?, empty, new, without)?;
-    Some(Owned::from_json(api_version.into(), fields, Some(unix_micros)))
+    let (ty, without) = (kind.typing(api_version)?, Exclusions { fields: &UNTRACKED, trees });
+    let fields = typed::created(ty, empty, new, without)?;
+    if let Some(remembered) = remembered
+        && let Some(outline) = Outline::of(ty, empty, new, without)
+    {
+        remembered.add(outline, fields.clone());
+    }
+    Some(fields)
 }
 
 /// Adds fields to the fields of a manager; adds the manager if it does not exist.

@@ -5,8 +5,8 @@ use pintle_schema::{Schema, TypeId, builtin, conform};
 use pintle_value::{Value, json, yaml};
 
 use crate::server_side::{
-    FieldSet, Filter, Identity, Ownership, UniformVersions, Versions, managers, same_but_for_times,
-    stored_managers,
+    CreatedFields, FieldSet, Filter, Identity, Ownership, UniformVersions, Versions, managers,
+    same_but_for_times, stored_managers,
 };
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
@@ -20,6 +20,7 @@ struct Object {
     api_version: &'static str,
     subresource: &'static str,
     filter: Filter,
+    created: CreatedFields,
     live: Option<Value>,
     second: i64,
 }
@@ -33,7 +34,8 @@ impl Object {
         };
         let ty = builtin().find(name).expect("a built-in type");
         let filter = Filter::except(&[&["status"]]);
-        Self { ty, kind, api_version, subresource: "", filter, live: None, second: 1_600_000_000 }
+        let (created, second) = (CreatedFields::default(), 1_600_000_000);
+        Self { ty, kind, api_version, subresource: "", filter, created, live: None, second }
     }
 
     fn with<T>(&mut self, write: impl FnOnce(&Ownership<'_>, Option<&Value>, i64) -> T) -> T {
@@ -44,6 +46,7 @@ impl Object {
             kind: self.kind,
             subresource: self.subresource,
             filter: &self.filter,
+            created: Some(&self.created),
         };
         self.second += 1;
         write(&ownership, self.live.as_ref(), self.second * 1_000_000)
@@ -126,6 +129,31 @@ spec:
         image: i
         ports: [{containerPort: 80}]
 ";
+
+/// Objects of one outline have the same fields, and of another outline others.
+#[test]
+fn fields_of_a_known_outline_are_those_of_an_unknown_one() {
+    let text = |key: &str, name: &str| {
+        format!(
+            "{{metadata: {{name: w}}, secrets: [{{name: {name}}}], automountServiceAccountToken: {key}}}"
+        )
+    };
+    let fields = |object: &Object| {
+        object.live.as_ref().and_then(|live| {
+            live.at(&["metadata", "managedFields"])?.as_array()?.first()?.get("fieldsV1").cloned()
+        })
+    };
+    let mut object = Object::new(SERVICE_ACCOUNT);
+    for (key, name) in [("true", "a"), ("false", "a"), ("true", "b"), ("null", "a"), ("true", "a")]
+    {
+        object.live = None;
+        object.update("creator", &text(key, name));
+        let mut alone = Object::new(SERVICE_ACCOUNT);
+        alone.update("creator", &text(key, name));
+        assert!(fields(&alone).is_some());
+        assert_eq!(fields(&object), fields(&alone), "{key} {name}");
+    }
+}
 
 /// SSA-06, SSA-08, SSAI-05: as a kube-apiserver records a created Deployment. Structs that Go holds
 /// by value always exist and have no owner; pointers and maps have owners.
@@ -396,6 +424,7 @@ fn entries_of_unserved_versions_are_dropped() {
             kind: "ConfigMap",
             subresource: "",
             filter: &Filter::ALL,
+            created: None,
         };
         let mut new = live.cloned().unwrap_or_else(Value::object);
         new.object_entry("data").insert(version, "0");

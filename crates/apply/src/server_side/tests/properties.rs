@@ -12,7 +12,7 @@ use crate::server_side::managers::{
     Failure, Identity, Kind, Managers, Operation, UniformVersions, apply, grant, update,
 };
 use crate::server_side::typed::{
-    Exclusions, Typing, check, compare, created, field_set, merge, remove,
+    Exclusions, Outline, Typing, check, compare, created, field_set, merge, remove,
 };
 
 /// A type in the notation of the case files, and values of it.
@@ -200,6 +200,25 @@ fn double_items(value: &mut Value, seed: &mut u64) {
     }
 }
 
+/// Returns the value with other scalars, and without some members, selected by the bits of `seed`.
+fn varied(value: &Value, seed: &mut u64) -> Value {
+    *seed = seed.rotate_left(3);
+    match (*seed & 7, value) {
+        (0, Value::Int(n)) => Value::Int(n + 1),
+        (1, Value::Int(_)) => Value::from("text"),
+        (2, Value::Array(_)) if *seed & 8 == 0 => Value::Array(Vec::new()),
+        (3, Value::Object(_)) if *seed & 8 == 0 => Value::Null,
+        (_, Value::Array(items)) => {
+            items.iter().map(|item| varied(item, seed)).collect::<Vec<_>>().into()
+        }
+        (turn, Value::Object(members)) => {
+            let kept = members.iter().skip(usize::from(turn == 4 && *seed & 8 == 0));
+            Value::Object(kept.map(|(name, value)| (name.clone(), varied(value, seed))).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
 /// The leaves of a set that an object lacks.
 fn absent(ty: Typing<'_>, object: &Value, fields: &FieldSet) -> FieldSet {
     fields.clone().leaves().difference(&compare(ty, &Value::object(), object).added)
@@ -306,6 +325,26 @@ proptest! {
         let expected = change.modified.union(change.added).difference(&fields).to_json();
         let found = created(ty, &empty, &values[0], Exclusions { fields: &fields, trees: &trees });
         prop_assert_eq!(found.as_deref(), Some(&*expected));
+    }
+
+    /// Objects of one outline have the same fields. The outline of an object fits the object itself.
+    #[test]
+    fn an_outline_decides_the_fields_of_a_create((root, steps) in histories(), seed in any::<u64>()) {
+        let world = World::new(&root);
+        let (ty, empty) = (world.typing(), Value::object());
+        let values: Vec<Value> = steps.into_iter().map(|(_, value, ..)| value).collect();
+        let set = |value: &Value| compare(ty, &empty, value).added;
+        let (fields, trees) = (set(&values[values.len() - 1]), set(&values[values.len() / 2]).leaves());
+        let without = Exclusions { fields: &fields, trees: &trees };
+        for value in &values {
+            let Some(outline) = Outline::of(ty, &empty, value, without) else { continue };
+            prop_assert!(outline.fits(value));
+            let fields = created(ty, &empty, value, without);
+            let changed = (0..8).map(|turn| varied(value, &mut seed.rotate_left(turn * 8)));
+            for other in values.iter().cloned().chain(changed).filter(|other| outline.fits(other)) {
+                prop_assert_eq!(&created(ty, &empty, &other, without), &fields, "{:?}", &other);
+            }
+        }
     }
 
     /// Comparisons in the two directions mirror each other, and an object equals itself.

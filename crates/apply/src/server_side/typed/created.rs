@@ -16,11 +16,11 @@ pub(crate) struct Exclusions<'a> {
 }
 
 impl Exclusions<'_> {
-    const fn is_empty(self) -> bool {
+    pub(super) const fn is_empty(self) -> bool {
         self.fields.is_empty() && self.trees.is_empty()
     }
 
-    fn below(self, element: &PathElement) -> Self {
+    pub(super) fn below(self, element: &PathElement) -> Self {
         const NONE: &FieldSet = &FieldSet::new();
         Self {
             fields: self.fields.below(element).unwrap_or(NONE),
@@ -137,7 +137,7 @@ fn is_changed(ty: Typing<'_>, empty: &Value, new: &Value) -> Option<bool> {
 }
 
 /// Whether a value has members or items.
-fn is_container(value: &Value) -> bool {
+pub(super) fn is_container(value: &Value) -> bool {
     match value {
         Value::Array(items) => !items.is_empty(),
         Value::Object(members) => !members.is_empty(),

@@ -44,6 +44,11 @@ impl<'s> Items<'s> {
         Self { ty, keys }
     }
 
+    /// Whether the member `name` is a key field.
+    pub(super) fn has_key(self, name: &str) -> bool {
+        self.keys.iter().any(|key| key == name)
+    }
+
     /// Returns the path element that identifies an item.
     pub(crate) fn element(self, item: &Value) -> Result<PathElement, Unkeyed> {
         self.identify(item).map(|element| element.to_path_element())
@@ -165,6 +170,11 @@ impl<'v> Index<'v> {
             order
         });
         Self { all_keyed: entries.len() == items, entries, distinct }
+    }
+
+    /// Whether no two items have the same element.
+    pub(super) const fn is_distinct(&self) -> bool {
+        self.distinct
     }
 
     /// The index itself, unless items could not be identified.

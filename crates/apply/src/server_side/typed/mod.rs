@@ -13,6 +13,7 @@ mod created;
 mod extract;
 mod items;
 mod merge;
+mod outline;
 mod reconcile;
 mod remove;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub(crate) use created::{Exclusions, created};
 pub(crate) use extract::extract;
 pub(crate) use items::Items;
 pub(crate) use merge::merge;
+pub(crate) use outline::Outline;
 pub(crate) use reconcile::reconcile;
 pub(crate) use remove::remove;
 pub(crate) use walk::{field_set, with_named_fields};
