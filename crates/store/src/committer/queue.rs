@@ -16,8 +16,9 @@ use crate::shared::Shared;
 /// that the first does not wait noticeably for the last.
 const BATCH_WRITES_MAX: usize = 1024;
 
-/// A batch takes no more writes after this many bytes of values: some milliseconds of disk time.
-const BATCH_BYTES_MAX: usize = 8 << 20;
+/// A batch takes no more writes after this many bytes of values. On disk, a long batch is one
+/// transaction of the database, whose pages stay in memory up to a little more than this.
+const BATCH_BYTES_MAX: usize = 768 << 10;
 
 /// With so many writers in a batch, more are likely to come soon, and the batch waits for them.
 const GATHERED_WRITERS_MIN: usize = 4;

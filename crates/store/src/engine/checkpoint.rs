@@ -15,15 +15,17 @@ use std::collections::{HashSet, VecDeque};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
+use super::database::CHANGED_BYTES_MAX;
 use super::entry::Row;
 use super::journal::Found;
 use super::{Entry, Failure};
 use crate::Revision;
 
 /// A checkpoint is due when the entries have this many bytes of records, or are this many: enough
-/// that the pages that every transaction writes add little, and few enough that the journal has
-/// room for several checkpoints and that reading it after a crash takes hardly any time.
-const CHECKPOINT_BYTES: u64 = 1 << 20;
+/// that the pages that every transaction writes add little, and few enough that all changed pages
+/// stay in memory, that the journal has room for several checkpoints, and that reading it after a
+/// crash takes hardly any time.
+const CHECKPOINT_BYTES: u64 = (CHANGED_BYTES_MAX / 8 * 7) as u64;
 const CHECKPOINT_ENTRIES: usize = 1024;
 
 /// The entries that the database does not have.

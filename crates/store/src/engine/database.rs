@@ -34,8 +34,13 @@ const APPLIED: &str = "journal";
 pub(super) const ENCRYPTION: &str = "encryption";
 
 /// The size of redb's cache, which is full once the log was read. Little is read back, because
-/// followers have the values; in measurements, writes took equally long with 1 MiB to 32 MiB.
-pub(super) const CACHE_BYTES: usize = 1 << 20;
+/// followers have the values.
+pub(super) const CACHE_BYTES: usize = 2 << 20;
+
+/// The most bytes of changed pages that a transaction holds in memory: redb gives them half of its
+/// cache. It writes those that come before, reads them again for their checksums, and may write
+/// them a second time.
+pub(super) const CHANGED_BYTES_MAX: usize = CACHE_BYTES / 2;
 
 /// The file is to be shrunk if it is larger than the first constant, and as many times as large as
 /// its records as the second says. redb reuses the space that compaction frees, but hardly returns
