@@ -4,6 +4,7 @@
 //! which upstream's clients know: invalid UTF-8 and lone surrogates become U+FFFD, and `<`, `>` and
 //! `&` are written as escapes.
 
+mod brackets;
 mod excerpt;
 mod read;
 mod scan;

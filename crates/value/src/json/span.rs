@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::brackets::container_end;
 use super::scan;
 
 /// Returns the byte range of the value of the member `key` of the object in `json`. `json` must
@@ -116,24 +117,6 @@ pub(super) fn value_end(json: &[u8], at: usize) -> Option<usize> {
             let is_after = |byte: &u8| matches!(byte, b',' | b'}' | b']');
             Some(json[at..].iter().position(is_after).map_or(json.len(), |len| at + len))
         }
-    }
-}
-
-/// The offset after the object or list that begins at `at`.
-fn container_end(json: &[u8], mut at: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    loop {
-        match json.get(at)? {
-            b'"' => {
-                at = string_end(json, at)?;
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 1 => return Some(at + 1),
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-        at += 1;
     }
 }
 
