@@ -118,7 +118,7 @@ impl TreeBuilder {
                     let item = self.tree(tokens, path)?;
                     self.items.push(item);
                 }
-                Ok(Value::Array(self.items.drain(base..).collect()))
+                Ok(Value::Array(taken_from(&mut self.items, base)))
             }
             Token::Object => {
                 let base = self.members.len();
@@ -131,11 +131,19 @@ impl TreeBuilder {
                     };
                     self.members.push((key, value));
                 }
-                let members = self.members.drain(base..).collect();
+                let members = taken_from(&mut self.members, base);
                 Ok(Value::Object(Map::from_unsorted(members, |_| {})))
             }
             scalar => scalar.scalar(),
         }
+    }
+}
+
+/// Takes the values from `base` on off a stack, into an allocation of their size.
+pub fn taken_from<T>(stack: &mut Vec<T>, base: usize) -> Vec<T> {
+    match base {
+        0 => stack.drain(..).collect(), // `split_off` would give away the stack's own allocation
+        _ => stack.split_off(base),
     }
 }
 

@@ -22,7 +22,7 @@ mod tests;
 
 use pintle_value::{
     Map, Str, TreeReader, Value, json,
-    token::{Kind, Token, Tokens},
+    token::{Kind, Token, Tokens, taken_from},
     yaml,
 };
 
@@ -245,7 +245,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
 
     /// Ends a list whose items begin at `base`.
     fn list_from(&mut self, base: usize) -> Value {
-        Value::Array(self.items.drain(base..).collect())
+        Value::Array(taken_from(&mut self.items, base))
     }
 
     /// Decodes an object with arbitrary members, unchanged.
@@ -272,7 +272,7 @@ impl<'s, T: Tokens> Decoder<'s, T> {
         let duplicate = |key: &Str| {
             self.problems.add(|| Problem::Duplicate(path.then(Step::Key(key)).dotted()));
         };
-        let entries = self.entries.drain(base..).collect();
+        let entries = taken_from(&mut self.entries, base);
         Value::Object(Map::from_unsorted(entries, duplicate))
     }
 

@@ -1,13 +1,13 @@
 //! Finds the end of a list or an object, 64 bytes at a time: of each byte one bit says whether it is
 //! a quote, a backslash or a bracket. The bits of the quotes tell which brackets are in strings.
 
-use wide::{CmpEq as _, i8x16};
+use wide::u8x16;
 
 /// The number of bytes whose bits are one number.
 const BLOCK: usize = u64::BITS as usize;
 
 /// The number of bytes in a vector.
-const VECTOR: usize = size_of::<i8x16>();
+const VECTOR: usize = size_of::<u8x16>();
 
 /// Some bytes of a block, the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,10 +113,10 @@ impl Bits {
     fn of(block: &[u8; BLOCK]) -> Self {
         let mut bits = Self::default();
         for (number, bytes) in block.as_chunks::<VECTOR>().0.iter().enumerate() {
-            let bytes = i8x16::new(bytes.map(u8::cast_signed));
-            let braces = bytes | i8x16::splat(DIFFERS.cast_signed());
-            let equal = |bytes: i8x16, byte: u8| {
-                let is_equal = bytes.cmp_eq(i8x16::splat(byte.cast_signed()));
+            let bytes = u8x16::new(*bytes);
+            let braces = bytes | u8x16::splat(DIFFERS);
+            let equal = |bytes: u8x16, byte: u8| {
+                let is_equal = bytes.cmp_eq(u8x16::splat(byte));
                 u64::from(is_equal.move_mask().cast_unsigned()) << (number * VECTOR)
             };
             bits.quotes |= equal(bytes, b'"');
