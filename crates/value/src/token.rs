@@ -142,7 +142,7 @@ impl TreeBuilder {
 /// Takes the values from `base` on off a stack, into an allocation of their size.
 pub fn taken_from<T>(stack: &mut Vec<T>, base: usize) -> Vec<T> {
     match base {
-        0 => stack.drain(..).collect(), // `split_off` would give away the stack's own allocation
+        0 => stack.drain(base..).collect(), // `split_off` would give away the stack's allocation
         _ => stack.split_off(base),
     }
 }

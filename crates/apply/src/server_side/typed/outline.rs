@@ -7,8 +7,8 @@ use super::created::{Exclusions, is_container};
 use super::{Items, Typing, View};
 use crate::server_side::fieldset::PathElement;
 
-/// The maximum number of values in a outline, so that outlines stay small.
-const VALUES_MAX: usize = 1024;
+/// The maximum size of an outline in bytes: enough for an object with a thousand values.
+const BYTES_MAX: usize = 64 << 10;
 
 /// The outline of a value.
 #[derive(Debug)]
@@ -30,16 +30,18 @@ pub(crate) enum Outline {
 }
 
 impl Outline {
-    /// Returns the outline of an object for which [`created`](super::created()) has a result. Each
-    /// object that fits the outline has the same result. `None` for a few objects, such as very large
-    /// ones.
+    /// Returns the outline of an object for which [`created`](super::created()) has a result, and the
+    /// outline's size in bytes. Each object that fits the outline has the same result. `None` for a
+    /// few objects, such as very large ones.
     pub(crate) fn of(
         ty: Typing<'_>,
         empty: &Value,
         new: &Value,
         without: Exclusions<'_>,
-    ) -> Option<Self> {
-        Builder { values: 0 }.outline(ty, (Some(empty), new), without)
+    ) -> Option<(Self, usize)> {
+        let mut builder = Builder { bytes: 0 };
+        let outline = builder.outline(ty, (Some(empty), new), without)?;
+        Some((outline, builder.bytes))
     }
 
     /// Whether a value has this outline.
@@ -68,21 +70,23 @@ impl Outline {
 }
 
 struct Builder {
-    /// The number of values so far.
-    values: usize,
+    /// The size so far.
+    bytes: usize,
 }
 
 impl Builder {
+    /// Counts a value and a text that is copied; `None` if the outline becomes too large.
+    fn count(&mut self, text: &str) -> Option<()> {
+        self.bytes += size_of::<(Str, Outline)>() + text.len();
+        (self.bytes <= BYTES_MAX).then_some(())
+    }
+
     fn outline(
         &mut self,
         ty: Typing<'_>,
         (empty, new): (Option<&Value>, &Value),
         without: Exclusions<'_>,
     ) -> Option<Outline> {
-        self.values += 1;
-        if self.values > VALUES_MAX {
-            return None;
-        }
         let (view, compared) = (ty.view(), empty.is_some());
         match (view, new) {
             (View::Leaf, _) if !compared => Some(Outline::Any),
@@ -95,7 +99,7 @@ impl Builder {
             (View::Members | View::Deduced, Value::Object(members)) if !members.is_empty() => {
                 self.members(ty, (empty, members), without)
             }
-            _ if compared => exactly(new),
+            _ if compared => self.exactly(new),
             (View::Items(_), _) => Some(Outline::NoItems),
             _ => Some(Outline::NoMembers),
         }
@@ -108,6 +112,7 @@ impl Builder {
         without: Exclusions<'_>,
     ) -> Option<Outline> {
         let member = |(name, new): (&Str, &Value)| {
+            self.count(name)?;
             let (element, ty) = (PathElement::field(name), ty.member(name).0);
             let empty = empty.and_then(|empty| empty.get(name));
             let outline = match without.trees.has_member(&element) {
@@ -129,11 +134,13 @@ impl Builder {
             return None;
         }
         let item = |item: &Value| {
-            let Value::Object(members) = item else { return exactly(item) };
+            let Value::Object(members) = item else { return self.exactly(item) };
+            self.count("")?;
             let is_leaf = matches!(items.ty.view(), View::Leaf);
             let member = |(name, new): (&Str, &Value)| {
+                self.count(name)?;
                 let outline = match (items.has_key(name), is_leaf) {
-                    (true, _) => exactly(new)?,
+                    (true, _) => self.exactly(new)?,
                     (false, true) => Outline::Any,
                     (false, false) => {
                         self.outline(items.ty.member(name).0, (None, new), without)?
@@ -145,9 +152,11 @@ impl Builder {
         };
         list.iter().map(item).collect::<Option<_>>().map(Outline::Items)
     }
-}
 
-/// The outline of a value that is compared.
-fn exactly(value: &Value) -> Option<Outline> {
-    (!is_container(value)).then(|| Outline::Exactly(value.clone()))
+    /// Returns the outline of a value that is compared.
+    fn exactly(&mut self, value: &Value) -> Option<Outline> {
+        self.count(value.as_str().unwrap_or_default())?;
+        (!is_container(value) && !matches!(value, Value::Raw(_)))
+            .then(|| Outline::Exactly(value.clone()))
+    }
 }
