@@ -33,8 +33,7 @@ const WORD: usize = size_of::<u64>();
 const VECTOR: usize = size_of::<__m128i>();
 /// What one step of a long copy moves.
 const BLOCK: usize = 4 * VECTOR;
-/// From this length on, what `rep movsq` needs to begin is less than what it saves: it does not read
-/// the lines of the cache that it overwrites.
+/// From about this length on `rep movsq` is as fast as vectors, and faster for longer copies.
 const STRING_MIN: usize = 2048;
 
 /// Copies `len` bytes, which may overlap. Up to the length of a block all bytes are read before the

@@ -1,5 +1,5 @@
-//! Remembers the fields of created objects. Most objects are made by controllers, many of one
-//! outline after the other.
+//! Remembers the fields of created objects: controllers create many objects, one after the other,
+//! that differ in values only.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ struct Remembered {
 }
 
 impl CreatedFields {
-    /// Returns the fields of a new object, if one of its outline is remembered.
+    /// Returns the fields of a new object, if those of its outline are remembered.
     pub(super) fn of(&self, new: &Value) -> Option<Box<str>> {
         let recent = self.recent.read().clone();
         recent.iter().find(|one| one.outline.fits(new)).map(|one| one.fields.clone())
@@ -52,8 +52,7 @@ impl CreatedFields {
             left = left.checked_sub(one.bytes)?;
             Some(one)
         });
-        let retained = retained.collect();
-        *recent = retained;
+        *recent = retained.collect();
     }
 }
 

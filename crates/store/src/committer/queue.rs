@@ -17,7 +17,7 @@ use crate::shared::Shared;
 const BATCH_WRITES_MAX: usize = 1024;
 
 /// A batch takes no more writes after this many bytes of values. On disk, a long batch is one
-/// transaction of the database, whose pages stay in memory up to a little more than this.
+/// transaction of the database, and its pages must fit in `engine::database::CHANGED_BYTES_MAX`.
 const BATCH_BYTES_MAX: usize = 768 << 10;
 
 /// With so many writers in a batch, more are likely to come soon, and the batch waits for them.

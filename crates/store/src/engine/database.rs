@@ -37,9 +37,9 @@ pub(super) const ENCRYPTION: &str = "encryption";
 /// followers have the values.
 pub(super) const CACHE_BYTES: usize = 2 << 20;
 
-/// The most bytes of changed pages that a transaction holds in memory: redb gives them half of its
-/// cache. It writes those that come before, reads them again for their checksums, and may write
-/// them a second time.
+/// The most bytes of changed pages that a transaction holds in memory: half of redb's cache. If a
+/// transaction changes more, redb writes the first pages early, reads them again at the commit for
+/// their checksums, and may write them a second time.
 pub(super) const CHANGED_BYTES_MAX: usize = CACHE_BYTES / 2;
 
 /// The file is to be shrunk if it is larger than the first constant, and as many times as large as

@@ -1,5 +1,7 @@
 //! The fields that a create sets, written directly as FieldsV1. The result is that of a comparison
 //! with the empty object, without building the sets. Most writes that set many fields are creates.
+//!
+//! Whatever else the result depends on must be part of an [`Outline`](super::Outline).
 
 use pintle_value::Value;
 

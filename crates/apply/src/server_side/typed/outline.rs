@@ -130,7 +130,7 @@ impl Builder {
         list: &[Value],
         without: Exclusions<'_>,
     ) -> Option<Outline> {
-        if !without.is_empty() || !items.index(list).is_distinct() {
+        if !without.is_empty() {
             return None;
         }
         let item = |item: &Value| {
@@ -150,7 +150,9 @@ impl Builder {
             };
             members.iter().map(member).collect::<Option<_>>().map(Outline::Members)
         };
-        list.iter().map(item).collect::<Option<_>>().map(Outline::Items)
+        // The list is sorted only now, because the bound has left out long ones.
+        let outlines = list.iter().map(item).collect::<Option<_>>()?;
+        items.index(list).is_distinct().then_some(Outline::Items(outlines))
     }
 
     /// Returns the outline of a value that is compared.
